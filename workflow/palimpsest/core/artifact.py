@@ -1,0 +1,242 @@
+"""The only writer of results, and their reader: all that a job reads becomes a parent of all that it writes.
+
+Every artifact has a record under `audit/records/`, at the artifact's own path plus `.json`: the hashes of the file
+and of its content, its size, and where it came from. The record is written with the artifact and compared when the
+next job reads it, so a file that changed in between is found there. Telemetry has no record: it may differ between
+two runs of the same plan.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import tempfile
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from palimpsest.core.errors import ArtifactError
+from palimpsest.core.hashing import canonical_json, hash_bytes, hash_file
+from palimpsest.core.tables import TABLES
+
+RECORDS = Path("audit/records")
+
+
+@dataclass
+class Job:
+    """One job of the workflow, as the origin of what it writes.
+
+    Args:
+        study: the folder `results/STUDY`; every path below is relative to it.
+        rule: the stage that works ("train"), never the name of a scheduler's job.
+        code: hash of the program (see `core.code`).
+        environment: hash of the locked environment.
+        spec_hash: hash of the run's specification, where the job belongs to one run.
+        parameters: plain content that the job was given besides.
+    """
+
+    study: Path
+    rule: str
+    code: str
+    environment: str
+    spec_hash: str | None = None
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    parents: dict[str, str] = field(default_factory=dict)
+
+    def lineage(self, **more: Any) -> dict[str, Any]:
+        """What is known of the origin of the next artifact, as plain content."""
+        return {
+            "rule": self.rule,
+            "code": self.code,
+            "environment": self.environment,
+            "spec": self.spec_hash,
+            "parameters": dict(self.parameters),
+            "parents": dict(sorted(self.parents.items())),
+            **more,
+        }
+
+    def read_bytes(self, path: str | Path) -> bytes:
+        """Content of an artifact, after its hash was compared with its record.
+
+        Raises:
+            ArtifactError: the artifact or its record is missing, or they differ.
+        """
+        content = _existing(self.study, path).read_bytes()
+        self._adopt(path, hash_bytes(content))
+        return content
+
+    def read_json(self, path: str | Path) -> Any:
+        """Content of a JSON artifact; raises as `read_bytes`."""
+        return json.loads(self.read_bytes(path))
+
+    def read_table(self, path: str | Path, name: str) -> pa.Table:
+        """Rows of a Parquet artifact, without metadata; raises as `read_bytes`, and where the schema is not `name`'s."""
+        table = pq.read_table(pa.BufferReader(self.read_bytes(path)))
+        _require_schema(table, name, path)
+        return table.replace_schema_metadata(None)
+
+    def locate(self, path: str | Path) -> Path:
+        """Place of an artifact that is mapped rather than read (arrays, checkpoints), after its hash was compared."""
+        place = _existing(self.study, path)
+        self._adopt(path, hash_file(place))
+        return place
+
+    def write_bytes(self, path: str | Path, content: bytes, kind: str, content_sha256: str | None = None) -> str:
+        """Write an artifact and its record, each by an atomic rename; returns the SHA-256 of the file."""
+        digest = hash_bytes(content)
+        write_atomically(self.study / path, content)
+        record = {
+            "path": str(path),
+            "sha256": digest,
+            "content_sha256": content_sha256 or digest,
+            "kind": kind,
+            "bytes": len(content),
+            **{key: self.lineage()[key] for key in ("rule", "code", "environment", "parents")},
+        }
+        write_atomically(record_path(self.study, path), canonical_json(record))
+        return digest
+
+    def write_json(self, path: str | Path, content: Any, kind: str) -> str:
+        """Write plain content as canonical JSON; returns the SHA-256 of the file."""
+        return self.write_bytes(path, canonical_json(content), kind)
+
+    def write_table(
+        self, path: str | Path, name: str, rows: pa.Table | Mapping[str, Iterable[Any]], **about: Any
+    ) -> str:
+        """Write rows in the order of the schema's key, with lineage in the footer; returns the SHA-256 of the file.
+
+        Args:
+            path: where, relative to the study.
+            name: the schema in `core.tables`.
+            rows: a table or columns; every column of the schema and no other.
+            about: plain content that belongs into the footer beside the lineage.
+        """
+        content, content_sha256 = encode_table(name, rows, self.lineage(**about))
+        return self.write_bytes(path, content, name, content_sha256)
+
+    def write_telemetry(self, path: str | Path, name: str, rows: pa.Table | Mapping[str, Iterable[Any]]) -> None:
+        """Write a table that may differ between two runs of one plan: it gets no record and is nobody's parent."""
+        content, _ = encode_table(name, rows, {"rule": self.rule})
+        write_atomically(self.study / path, content)
+
+    def _adopt(self, path: str | Path, digest: str) -> None:
+        recorded = read_record(self.study, path)["sha256"]
+        if recorded != digest:
+            raise ArtifactError(
+                "an artifact is not the one that was written",
+                where=str(self.study / path),
+                expected=f"sha256 {recorded}, as {record_path(self.study, path)} says",
+                got=f"sha256 {digest}",
+                next="find out who changed it; remove the file to have it made again from its parents",
+            )
+        self.parents[str(path)] = digest
+
+
+def encode_table(
+    name: str, rows: pa.Table | Mapping[str, Iterable[Any]], lineage: Mapping[str, Any]
+) -> tuple[bytes, str]:
+    """Parquet bytes of a table and the SHA-256 of its content.
+
+    The content hash is taken over the Arrow IPC stream of the sorted rows without metadata, which other versions of
+    pyarrow write alike while their Parquet files differ.
+    """
+    declared = TABLES[name]
+    table = _to_table(rows, declared.schema, name)
+    table = table.sort_by([(column, "ascending") for column in declared.key]).combine_chunks()
+    stream = io.BytesIO()
+    with pa.ipc.new_stream(stream, declared.schema) as writer:
+        writer.write_table(table)
+    footer = {"schema": declared.name, "schema_version": declared.version, **lineage}
+    table = table.replace_schema_metadata({"lineage": canonical_json(footer)})
+    file = io.BytesIO()
+    pq.write_table(table, file, compression="zstd", version="2.6")
+    return file.getvalue(), hash_bytes(stream.getvalue())
+
+
+def read_lineage(path: Path) -> dict[str, Any]:
+    """Lineage in the footer of a Parquet file."""
+    return json.loads(pq.read_schema(path).metadata[b"lineage"])
+
+
+def read_plain_table(path: Path, name: str) -> pa.Table:
+    """Rows of a telemetry table, or of an artifact where only a look is wanted: no hash is compared."""
+    table = pq.read_table(path)
+    _require_schema(table, name, path)
+    return table.replace_schema_metadata(None)
+
+
+def record_path(study: Path, path: str | Path) -> Path:
+    """Place of an artifact's record."""
+    return study / RECORDS / f"{path}.json"
+
+
+def read_record(study: Path, path: str | Path) -> dict[str, Any]:
+    """The record of an artifact.
+
+    Raises:
+        ArtifactError: there is none.
+    """
+    place = record_path(study, path)
+    if not place.is_file():
+        raise ArtifactError(
+            "an artifact has no record of how it was written",
+            where=str(study / path),
+            expected=f"its hash in {place}",
+            got="no such file",
+            next="remove the artifact to have it made again from its parents",
+        )
+    return json.loads(place.read_bytes())
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """Write bytes under a temporary name, flush them to disk and rename: the path never holds half of them."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fchmod(file.fileno(), 0o644)
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def _existing(study: Path, path: str | Path) -> Path:
+    place = study / path
+    if not place.is_file():
+        raise ArtifactError(
+            "an artifact is missing",
+            where=str(place),
+            expected="a file written by an earlier stage",
+            got="no such file",
+            next="run snakemake: it makes what is missing",
+        )
+    return place
+
+
+def _to_table(rows: pa.Table | Mapping[str, Iterable[Any]], schema: pa.Schema, name: str) -> pa.Table:
+    columns = set(rows.column_names if isinstance(rows, pa.Table) else rows)
+    assert columns == set(schema.names), f"table {name}: columns {sorted(columns ^ set(schema.names))} do not match"
+    if isinstance(rows, pa.Table):
+        return rows.select(schema.names).cast(schema)
+    return pa.table({field.name: pa.array(rows[field.name], field.type) for field in schema}, schema=schema)
+
+
+def _require_schema(table: pa.Table, name: str, path: str | Path) -> None:
+    expected = TABLES[name].schema
+    if not table.schema.remove_metadata().equals(expected):
+        raise ArtifactError(
+            "a table does not have the columns that its name promises",
+            where=str(path),
+            expected=", ".join(f"{field.name} {field.type}" for field in expected),
+            got=", ".join(f"{field.name} {field.type}" for field in table.schema),
+            next="remove the file to have it made again",
+        )
