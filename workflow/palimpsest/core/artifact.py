@@ -75,7 +75,7 @@ class Job:
         return json.loads(self.read_bytes(path))
 
     def read_table(self, path: str | Path, name: str) -> pa.Table:
-        """Rows of a Parquet artifact, without metadata; raises as `read_bytes`, and where the schema is not `name`'s."""
+        """Rows of a Parquet artifact; raises as `read_bytes`, and where its schema is not `name`'s."""
         table = pq.read_table(pa.BufferReader(self.read_bytes(path)))
         _require_schema(table, name, path)
         return table.replace_schema_metadata(None)

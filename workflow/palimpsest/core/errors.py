@@ -45,7 +45,7 @@ class DataError(PalimpsestError):
     """Raw data is missing or is not what its source declares."""
 
 
-class ErrorList(PalimpsestError):
+class SeveralErrors(PalimpsestError):
     """Several independent problems, reported together."""
 
     def __init__(self, problems: Sequence[PalimpsestError]) -> None:

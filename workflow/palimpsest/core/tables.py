@@ -120,6 +120,17 @@ TABLES: dict[str, Table] = {
             worst=_FLOAT,
         ),
         _table(
+            "matrix_summary",
+            "method protocol stage position",
+            method=_STRING,
+            protocol=_STRING,
+            stage=_SMALL,
+            position=_SMALL,
+            n=_SMALL,
+            mean=_FLOAT,
+            sd=_FLOAT,
+        ),
+        _table(
             "comparisons",
             "comparison",
             comparison=_STRING,

@@ -1,0 +1,40 @@
+"""The `palimpsest` command: finds the sub-commands by their file names and turns our errors into messages."""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+
+from palimpsest.core.catalog import Catalog
+from palimpsest.core.errors import PalimpsestError
+
+COMMANDS = Catalog("palimpsest.cli.commands", "command")
+STAGES = Catalog("palimpsest.cli.stages", "stage")
+
+
+def main() -> None:
+    """Run the command line; exit with 1 after an error that the user can act on."""
+    try:
+        _app()(standalone_mode=True)
+    except PalimpsestError as error:
+        print(f"palimpsest: {error}", file=sys.stderr)
+        sys.exit(1)
+
+
+def _app() -> typer.Typer:
+    app = typer.Typer(
+        name="palimpsest", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help=__doc__
+    )
+    app.callback()(_describe)
+    for name in COMMANDS.names():
+        app.command(name)(COMMANDS.load(name, "the command line").command)
+    stages = typer.Typer(no_args_is_help=True, help="One step of the workflow, as its rules call it.")
+    for name in STAGES.names():
+        stages.command(name)(STAGES.load(name, "the command line").command)
+    app.add_typer(stages, name="stage")
+    return app
+
+
+def _describe() -> None:
+    """Preregistered continual-learning studies whose every number can be traced back."""
