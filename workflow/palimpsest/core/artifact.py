@@ -13,7 +13,7 @@ import json
 import os
 import tempfile
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +47,10 @@ class Job:
     spec_hash: str | None = None
     parameters: Mapping[str, Any] = field(default_factory=dict)
     parents: dict[str, str] = field(default_factory=dict)
+
+    def fork(self, **parameters: Any) -> Job:
+        """A job with the same origin and the parents so far, whose further reading is its own."""
+        return replace(self, parameters={**self.parameters, **parameters}, parents=dict(self.parents))
 
     def lineage(self, **more: Any) -> dict[str, Any]:
         """What is known of the origin of the next artifact, as plain content."""

@@ -1,0 +1,19 @@
+# A preregistered continual-learning study, from its locked plan to its report. See README.md.
+
+
+include: "workflow/rules/common.smk"
+include: "workflow/rules/plan.smk"
+include: "workflow/rules/data.smk"
+include: "workflow/rules/train.smk"
+include: "workflow/rules/evaluate.smk"
+include: "workflow/rules/metrics.smk"
+include: "workflow/rules/aggregate.smk"
+include: "workflow/rules/statistics.smk"
+include: "workflow/rules/audit.smk"
+include: "workflow/rules/report.smk"
+
+
+rule all:
+    default_target: True
+    input:
+        [f"{STUDY}/evaluation/{r}/matrix.parquet" for r in grid.runs], [f"{STUDY}/runs/{r}/outcome.parquet" for r in grid.runs], f"{STUDY}/plan/runs.parquet"

@@ -1,0 +1,38 @@
+"""`palimpsest lock`: freeze the plan of a study."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def command(study: Annotated[Path, typer.Argument(help="The study file, config/NAME.yaml.")]) -> None:
+    """Write config/NAME.lock.json: the whole plan with its hash, to be committed before the first run."""
+    from palimpsest.cli.describe import Catalogs
+    from palimpsest.core.artifact import write_atomically
+    from palimpsest.plan.lock import lock_path, make_lock, open_lock
+    from palimpsest.plan.study import read_study
+
+    read, file = read_study(study)
+    plan = make_lock(read, file, Catalogs())
+    path = lock_path(study)
+    if path.exists():
+        open_lock(read, study)
+        same = json.loads(path.read_bytes())["hash"] == plan["hash"]
+        print(f"{path} is there already and fits" if same else f"{path} is there already and was left as it is")
+        if not same:
+            print("the study is as it was locked, but defaults or files of methods now resolve it otherwise")
+        return
+    write_atomically(path, (json.dumps(plan, indent=1, ensure_ascii=False) + "\n").encode())
+    print(f"{path} written; commit it before the first run")
+    print(plan["balance"])
+    print(f"{len(plan['runs'])} runs of {len(plan['methods'])} methods and references; plan {plan['hash'][:12]}")
+    if plan["power"]:
+        power = plan["power"]
+        print(
+            f"power of the primary comparison: {power['power']:.2f} for an effect of {power['effect']} at an SD of "
+            f"{power['sd']} over {power['n']} units" + (" — UNDERPOWERED (below 0.8)" if power["underpowered"] else "")
+        )

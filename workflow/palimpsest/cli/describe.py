@@ -1,0 +1,82 @@
+"""What the files of the axes say of themselves, for the lock: the plan itself imports none of them."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from pydantic import ValidationError
+
+from palimpsest.benchmarks import BENCHMARKS
+from palimpsest.core.errors import SeveralErrors, StudyError
+from palimpsest.methods._declaration import HyperparameterError
+from palimpsest.methods._method import (
+    check_benchmark,
+    declaration,
+    load_method,
+    resolved_hyperparameters,
+)
+from palimpsest.models import MODELS
+from palimpsest.plan.grid import REFERENCES
+from palimpsest.plan.study import Study, problems
+from palimpsest.plan.yaml_file import YamlFile
+
+
+class Catalogs:
+    """Implements `plan.lock.Describe` on the catalogs of benchmarks, models and methods."""
+
+    def benchmark(self, study: Study, file: YamlFile) -> dict[str, Any]:
+        """Tasks, inputs and full options of the study's benchmark."""
+        module = BENCHMARKS.load(study.benchmark.name, file.where(("benchmark", "name")))
+        options = _options(module.Options, study.benchmark.options, file, ("benchmark", "options"))
+        described = module.describe(options, file.where(("benchmark", "options")))
+        return {"options": options.model_dump(mode="json"), **described}
+
+    def model(self, study: Study, file: YamlFile, benchmark: dict[str, Any]) -> dict[str, Any]:
+        """Full options of the study's model."""
+        module = MODELS.load(study.model.name, file.where(("model", "name")))
+        return _options(module.Options, study.model.options, file, ("model", "options")).model_dump(mode="json")
+
+    def method(self, study: Study, file: YamlFile, benchmark: dict[str, Any], key: str) -> dict[str, Any]:
+        """Full hyperparameters and declaration of one method or reference."""
+        reference = key in REFERENCES
+        entry = None if reference else study.methods[key]
+        name = (entry.method if entry else None) or key
+        place = ("references", key) if reference else ("methods", key)
+        try:
+            method = load_method(name, entry.hyperparameters if entry else {}, file.where(place))
+            check_benchmark(method, benchmark["inputs"])
+        except ValidationError as error:
+            raise SeveralErrors(list(problems(error, file, (*place, "hyperparameters")))) from None
+        except HyperparameterError as error:
+            raise StudyError(
+                "a hyperparameter cannot work on this benchmark",
+                where=file.where((*place, "hyperparameters", error.field)),
+                expected=error.expected,
+                got=repr(entry.hyperparameters.get(error.field) if entry else None),
+                next="correct the value in the study file",
+            ) from None
+        declared = declaration(method)
+        if not reference and declared.schedule not in ("sequential", "cumulative"):
+            raise StudyError(
+                f"{name} is a reference, not a method to compare",
+                where=file.where(place),
+                expected="a method that learns the tasks in sequence",
+                got=name,
+                next=f"remove it here and set references.{name}",
+            )
+        return {
+            "method": name,
+            "role": "reference" if reference else "method",
+            "hyperparameters": resolved_hyperparameters(method),
+            **asdict(declared),
+            "per_unit": not reference or (key == "joint" and study.references.joint == "per_stage"),
+            "reference": "; ".join(module.REFERENCE for module in method.parts.values()),
+        }
+
+
+def _options(schema: Any, values: dict[str, Any], file: YamlFile, place: tuple[str, ...]) -> Any:
+    try:
+        return schema.model_validate(values)
+    except ValidationError as error:
+        raise SeveralErrors(list(problems(error, file, place))) from None

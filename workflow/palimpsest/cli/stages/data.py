@@ -1,0 +1,32 @@
+"""`palimpsest stage data`: the samples of the benchmark, hashed one by one."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+import typer
+
+from palimpsest.cli.begin import CodeFile, StudyFolder, begin
+
+
+def command(
+    study: StudyFolder,
+    code: CodeFile,
+    benchmark: Annotated[str, typer.Option(help="Name, seed and options of the benchmark, and its sources, as JSON.")],
+) -> None:
+    """Write data/samples.parquet and data/inputs.npy."""
+    what = json.loads(benchmark)
+    modules = [f"palimpsest.benchmarks.{what['name']}"]
+    modules += [f"palimpsest.data.sources.{source}" for source in what.pop("sources")]
+    job = begin(study, "data", code, modules, parameters={"benchmark": what})
+    from palimpsest.benchmarks import BENCHMARKS
+    from palimpsest.data.samples import write_samples
+
+    module = BENCHMARKS.load(what["name"], "--benchmark")
+    samples = module.build(module.Options.model_validate(what["options"]), what["seed"])
+    duplicates = write_samples(job, samples)
+    print(
+        f"{len(samples.sample)} samples; exact duplicates: {duplicates['within_splits']} within a split, "
+        f"{duplicates['across_splits']} across splits"
+    )

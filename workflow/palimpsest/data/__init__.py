@@ -1,0 +1,1 @@
+"""Where samples come from, how they are split, and what is recorded of each."""

@@ -1,0 +1,53 @@
+"""What a method says of itself, so that the report never compares unlike things unmarked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict
+
+
+@dataclass(frozen=True)
+class Declaration:
+    """What a method stores and needs.
+
+    Args:
+        stores_raw_data: keeps training samples after their task.
+        needs_task_boundaries: must be told when a task ends.
+        needs_task_identity: must be told the task of a test sample.
+        grows: adds parameters while it learns.
+        pairing: what its runs share with those of the other methods on the same unit: initial weights and
+            mini-batches, or initial weights only.
+        schedule: which tasks each stage trains on (`plan.schedule`).
+    """
+
+    stores_raw_data: bool = False
+    needs_task_boundaries: bool = False
+    needs_task_identity: bool = False
+    grows: bool = False
+    pairing: Literal["init+batches", "init"] = "init+batches"
+    schedule: Literal["sequential", "cumulative", "joint", "isolated", "untrained"] = "sequential"
+
+
+class NoHyperparameters(BaseModel):
+    """Of a method that has none."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class HyperparameterError(ValueError):
+    """Hyperparameters that are valid one by one and impossible for this benchmark.
+
+    Args:
+        field: the hyperparameter.
+        expected: what would have been accepted.
+    """
+
+    def __init__(self, field: str, expected: str) -> None:
+        self.field, self.expected = field, expected
+        super().__init__(f"{field}: expected {expected}")
+
+
+Facts = dict[str, Any]
+"""What a plan tells of the inputs: `{shape, n_outputs, sample_bytes, label_bytes, label_tells_task}`."""

@@ -1,0 +1,92 @@
+"""Elastic weight consolidation, with one quadratic penalty for each learned task.
+
+The penalty is λ/2 Σ_t Σ_i F_{t,i} (θ_i − θ*_{t,i})²: θ*_t are the weights after task t, F_t is the diagonal of the
+Fisher information there. Estimator `sampled`: over n training samples of the task, drawn without replacement, with one
+label y each drawn from the model's own prediction p(y | x), F_{t,i} is the mean of (∂ log p(y | x) / ∂θ_i)², squared for
+each sample (never the square of a mean over a batch).
+"""
+
+from __future__ import annotations
+
+import torch
+from pydantic import BaseModel, ConfigDict, Field
+from torch.func import functional_call, grad, vmap
+
+from palimpsest.methods._declaration import Declaration
+from palimpsest.methods._hooks import Batch, Context, State, scale
+
+REFERENCE = (
+    "J. Kirkpatrick et al., Overcoming catastrophic forgetting in neural networks, PNAS 114 (2017) 3521-3526, "
+    "doi:10.1073/pnas.1611835114"
+)
+DECLARATION = Declaration(needs_task_boundaries=True)
+CHUNK = 50
+"""Samples whose gradients are held at once."""
+
+
+class Hyperparameters(BaseModel):
+    """Hyperparameters of `ewc`."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+    strength: float = Field(ge=0, allow_inf_nan=False, description="λ, weight of the penalty.", examples=[30.0])
+    fisher_samples: int = Field(
+        ge=1, description="Training samples over which the Fisher is estimated.", examples=[200]
+    )
+
+
+def init(context: Context) -> State:
+    """No task is remembered."""
+    return {"tasks": {}}
+
+
+def penalty(context: Context, state: State, batch: Batch) -> torch.Tensor | None:
+    """λ/2 Σ_t Σ_i F_{t,i} (θ_i − θ*_{t,i})²."""
+    if not state["tasks"] or context.hyperparameters.strength == 0:
+        return None
+    parameters = dict(context.model.named_parameters())
+    terms = [
+        (task["fisher"][name] * (parameters[name] - task["weights"][name]).square()).sum()
+        for task in state["tasks"].values()
+        for name in task["fisher"]
+    ]
+    return context.hyperparameters.strength / 2 * torch.stack(terms).sum()
+
+
+def after_task(context: Context, state: State) -> State:
+    """Remember the weights and their importance for the task just learned."""
+    remembered = {
+        "fisher": sampled_fisher(context),
+        "weights": {name: p.detach().clone() for name, p in context.model.named_parameters()},
+    }
+    return {"tasks": {**state["tasks"], str(context.stage): remembered}}
+
+
+def sampled_fisher(context: Context) -> dict[str, torch.Tensor]:
+    """Diagonal Fisher information by parameter name, each in the parameter's shape."""
+    draws = context.stream("fisher")
+    count = min(context.hyperparameters.fisher_samples, context.n_samples)
+    inputs, labels = context.samples(draws.choice(context.n_samples, size=count, replace=False))
+    parameters = {name: p.detach() for name, p in context.model.named_parameters()}
+    buffers = dict(context.model.named_buffers())
+
+    def log_probability(parameters: dict, sample: torch.Tensor, label: torch.Tensor, drawn: torch.Tensor):
+        outputs = functional_call(context.model, (parameters, buffers), (scale(sample[None]),))
+        return torch.log_softmax(context.visible(outputs, label[None]), dim=1)[0].gather(0, drawn)
+
+    with torch.no_grad():
+        probabilities = torch.softmax(context.visible(context.outputs(inputs), labels), dim=1).double()
+    drawn = _draw_labels(probabilities, torch.from_numpy(draws.random(count)))
+    of_each = vmap(grad(lambda *arguments: log_probability(*arguments).sum()), in_dims=(None, 0, 0, 0))
+    total = {name: torch.zeros_like(p) for name, p in parameters.items()}
+    for start in range(0, count, CHUNK):
+        part = slice(start, start + CHUNK)
+        for name, gradients in of_each(parameters, inputs[part], labels[part], drawn[part, None]).items():
+            total[name] += gradients.square().sum(dim=0)
+    return {name: value / count for name, value in total.items()}
+
+
+def _draw_labels(probabilities: torch.Tensor, uniform: torch.Tensor) -> torch.Tensor:
+    """One label for each row by inversion of the cumulative distribution, `[sample]` int64."""
+    cumulative = probabilities.cumsum(dim=1)
+    drawn = (uniform[:, None] * cumulative[:, -1:] >= cumulative).sum(dim=1)
+    return drawn.clamp(max=probabilities.shape[1] - 1)

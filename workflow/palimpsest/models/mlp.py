@@ -1,0 +1,28 @@
+"""Multilayer perceptron: fully connected layers with rectified linear units and one linear output layer."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import OrderedDict
+
+from pydantic import BaseModel, ConfigDict, Field
+from torch import nn
+
+REFERENCE = "D. E. Rumelhart, G. E. Hinton, R. J. Williams, Nature 323 (1986) 533-536, doi:10.1038/323533a0"
+
+
+class Options(BaseModel):
+    """Options of the model `mlp`."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+    hidden: list[int] = Field(description="Width of each hidden layer, in units.", examples=[[256, 256]])
+
+
+def build(options: Options, input_shape: tuple[int, ...], n_outputs: int) -> nn.Module:
+    """A perceptron: `[batch, *input_shape]` to `[batch, n_outputs]`."""
+    widths = [math.prod(input_shape), *options.hidden]
+    layers: list[tuple[str, nn.Module]] = [("flatten", nn.Flatten())]
+    for number, (before, after) in enumerate(itertools.pairwise(widths), start=1):
+        layers += [(f"hidden{number}", nn.Linear(before, after)), (f"relu{number}", nn.ReLU())]
+    return nn.Sequential(OrderedDict([*layers, ("head", nn.Linear(widths[-1], n_outputs))]))

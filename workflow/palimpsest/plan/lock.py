@@ -1,0 +1,239 @@
+"""The lock: the whole plan, every default spelled out, every seed and order listed, and its hash."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Protocol
+
+from palimpsest.core.errors import LockError, StudyError
+from palimpsest.core.hashing import hash_json
+from palimpsest.plan import orders as task_orders
+from palimpsest.plan.grid import REFERENCES, Grid, spec_of
+from palimpsest.plan.power import paired_t_power
+from palimpsest.plan.study import Study
+from palimpsest.plan.yaml_file import YamlFile
+
+Plan = dict[str, Any]
+FORMAT = 1
+ENOUGH_POWER = 0.8
+
+
+class Describe(Protocol):
+    """What the files of the axes say of themselves; the command line connects it, so that the plan imports none."""
+
+    def benchmark(self, study: Study, file: YamlFile) -> dict[str, Any]:
+        """`{options, sources, tasks: {id: {classes, n_train, n_validation, n_test}}, inputs}`."""
+        ...
+
+    def model(self, study: Study, file: YamlFile, benchmark: dict[str, Any]) -> dict[str, Any]:
+        """Options of the model with every default."""
+        ...
+
+    def method(self, study: Study, file: YamlFile, benchmark: dict[str, Any], key: str) -> dict[str, Any]:
+        """Hyperparameters with every default, and the method's declaration; `key` may name a reference."""
+        ...
+
+
+def lock_path(study_file: Path) -> Path:
+    """`config/NAME.lock.json` for `config/NAME.yaml`."""
+    return study_file.with_name(f"{study_file.stem}.lock.json")
+
+
+def make_lock(study: Study, file: YamlFile, describe: Describe) -> Plan:
+    """Resolve a study to its plan.
+
+    Raises:
+        StudyError: a name, option, order or comparison does not exist or cannot be run.
+    """
+    benchmark = describe.benchmark(study, file)
+    orders = task_orders.task_orders(study.design.orders, list(benchmark["tasks"]), file.where(("design", "orders")))
+    plan: Plan = {
+        "format": FORMAT,
+        "study": locked_part(study),
+        "benchmark": {"options": benchmark["options"], "sources": benchmark["sources"]},
+        "tasks": benchmark["tasks"],
+        "inputs": benchmark["inputs"],
+        "model": {"options": describe.model(study, file, benchmark)},
+        "orders": orders,
+        "balance": task_orders.describe_balance(list(orders.values())),
+        "methods": {key: describe.method(study, file, benchmark, key) for key in _keys(study, file)},
+    }
+    plan["units"] = _units(study, file, orders, list(benchmark["tasks"]))
+    plan["runs"] = list(_runs(plan))
+    _check_comparisons(study, file)
+    plan["power"] = _power(study, file, plan)
+    return {**plan, "amendments": [], "hash": hash_json(plan)}
+
+
+def open_lock(study: Study, study_file: Path) -> Grid:
+    """The grid of a study that agrees with its lock.
+
+    Raises:
+        LockError: there is no lock, it was edited by hand, or the study differs from it; the error names each field
+            with both values.
+    """
+    path = lock_path(study_file)
+    plan = read_lock(path)
+    changes = list(differences(plan["study"], locked_part(study)))
+    if changes:
+        raise LockError(
+            f"the study differs from its lock in {len(changes)} field{'s' if len(changes) > 1 else ''}",
+            where=f"{study_file} and {path}",
+            expected="\n".join(f"{field} = {_text(locked)}" for field, locked, _ in changes),
+            got="\n".join(f"{field} = {_text(now)}" for field, _, now in changes),
+            next="restore the study file; or, as long as nothing has run, remove the lock and make it anew: "
+            f"palimpsest lock {study_file}",
+        )
+    return Grid(plan)
+
+
+def read_lock(path: Path) -> Plan:
+    """A lock whose hash was checked.
+
+    Raises:
+        LockError: there is none, or it is not as `palimpsest lock` wrote it.
+    """
+    command = f"palimpsest lock {path.with_name(path.name.removesuffix('.lock.json') + '.yaml')}"
+    if not path.is_file():
+        raise LockError(
+            "the study has no lock",
+            where=str(path),
+            expected="the plan, frozen before the first run",
+            got="no such file",
+            next=f"{command}, and commit the file that it writes",
+        )
+    try:
+        plan = json.loads(path.read_bytes())
+        recorded = plan.pop("hash")
+        computed = hash_json({key: value for key, value in plan.items() if key != "amendments"})
+    except (ValueError, KeyError, AttributeError, TypeError) as error:
+        raise LockError(
+            "the lock cannot be read",
+            where=str(path),
+            expected="JSON as palimpsest lock writes it",
+            got=f"{type(error).__name__}: {error}",
+            next="restore the file from version control",
+        ) from None
+    if recorded != computed or plan.get("format") != FORMAT:
+        raise LockError(
+            "the lock is not as it was written",
+            where=str(path),
+            expected=f"format {FORMAT}, hash {recorded}",
+            got=f"format {plan.get('format')}, hash {computed}",
+            next=f"restore the file from version control; a plan is changed in the study file: {command}",
+        )
+    return {**plan, "hash": recorded}
+
+
+def locked_part(study: Study) -> dict[str, Any]:
+    """What of a study the lock covers: all but how the work is cut into jobs."""
+    return study.model_dump(mode="json", exclude={"execution"})
+
+
+def differences(locked: Any, now: Any, field: str = "") -> Iterator[tuple[str, Any, Any]]:
+    """Each field that differs: dotted name, locked value, new value; `None` stands for an absent one."""
+    if isinstance(locked, dict) and isinstance(now, dict):
+        for key in sorted(locked.keys() | now.keys()):
+            yield from differences(locked.get(key), now.get(key), f"{field}.{key}" if field else key)
+    elif locked != now:
+        yield field, locked, now
+
+
+def _keys(study: Study, file: YamlFile) -> list[str]:
+    """Methods and references of the study; a method must not be called as a reference is."""
+    taken = sorted(set(study.methods) & set(REFERENCES))
+    if taken:
+        raise StudyError(
+            "a method is called as a reference is",
+            where=file.where(("methods", taken[0])),
+            expected=f"a key other than {', '.join(REFERENCES)}",
+            got=taken[0],
+            next="rename it, and switch the reference on under `references`",
+        )
+    return [*study.methods, *(name for name in REFERENCES if getattr(study.references, name))]
+
+
+def _units(study: Study, file: YamlFile, orders: dict[str, list[str]], canonical: list[str]) -> list[dict[str, Any]]:
+    seeds = study.design.seeds
+    if study.design.crossing == "paired" and len(seeds) != len(orders):
+        raise StudyError(
+            "paired units need as many seeds as orders",
+            where=file.where(("design",)),
+            expected=f"{len(orders)} seeds for {len(orders)} orders",
+            got=f"{len(seeds)} seeds",
+            next="add or remove seeds, or write crossing: full",
+        )
+    pairs = (
+        list(zip(seeds, orders, strict=True))
+        if study.design.crossing == "paired"
+        else [(seed, order) for seed in seeds for order in orders]
+    )
+    units = [
+        {"unit": f"s{seed}-{order}", "seed": seed, "order_id": order, "tasks": orders[order]} for seed, order in pairs
+    ]
+    shared = [
+        {"unit": f"s{seed}", "seed": seed, "order_id": task_orders.CANONICAL, "tasks": canonical} for seed in seeds
+    ]
+    return units + shared
+
+
+def _runs(plan: Plan) -> Iterator[dict[str, Any]]:
+    per_unit = [unit for unit in plan["units"] if unit["order_id"] != task_orders.CANONICAL]
+    per_seed = [unit for unit in plan["units"] if unit["order_id"] == task_orders.CANONICAL]
+    for key, method in plan["methods"].items():
+        for unit in per_unit if method["per_unit"] else per_seed:
+            spec = spec_of(plan, key, unit)
+            yield {"run": f"{key}/{unit['unit']}", "method": key, "unit": unit["unit"], "spec_hash": hash_json(spec)}
+
+
+def _check_comparisons(study: Study, file: YamlFile) -> None:
+    comparisons = [(("analysis", "primary"), study.analysis.primary)]
+    comparisons += [(("analysis", "secondary", i), c) for i, c in enumerate(study.analysis.secondary)]
+    for place, comparison in comparisons:
+        for side in ("a", "b"):
+            if getattr(comparison, side) not in study.methods:
+                raise StudyError(
+                    "a comparison names a method that the study does not run",
+                    where=file.where((*place, side)),
+                    expected="one of " + ", ".join(study.methods),
+                    got=repr(getattr(comparison, side)),
+                    next="correct the name, or add the method",
+                )
+        if comparison.a == comparison.b:
+            raise StudyError(
+                "a comparison of a method with itself",
+                where=file.where(place),
+                expected="two methods",
+                got=f"a = b = {comparison.a!r}",
+                next="correct one of the names",
+            )
+
+
+def _power(study: Study, file: YamlFile, plan: Plan) -> dict[str, Any] | None:
+    n, analysis = sum(unit["order_id"] != task_orders.CANONICAL for unit in plan["units"]), study.analysis
+    if n < 2:
+        raise StudyError(
+            "the test cannot reach its level",
+            where=file.where(("design",)),
+            expected="at least two units: a paired t test of one pair has no p",
+            got=f"{n} unit",
+            next="add seeds or orders",
+        )
+    if analysis.expected_sd is None or analysis.expected_effect is None:
+        return None
+    power = paired_t_power(
+        n, analysis.expected_effect, analysis.expected_sd, analysis.alpha, analysis.primary.alternative
+    )
+    return {
+        "n": n,
+        "effect": analysis.expected_effect,
+        "sd": analysis.expected_sd,
+        "power": round(power, 4),
+        "underpowered": power < ENOUGH_POWER,
+    }
+
+
+def _text(value: Any) -> str:
+    return "(absent)" if value is None else json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,59 @@
+"""How the workflow opens a study: the file, its lock, and the one process that may work on it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import IO
+
+from palimpsest.core.errors import ArtifactError, StudyError
+from palimpsest.core.exclusive import hold
+from palimpsest.plan.grid import Grid
+from palimpsest.plan.lock import open_lock
+from palimpsest.plan.study import Study, read_study
+
+
+def study_file(configfiles: Sequence[str | Path], default: Path) -> Path:
+    """The study that was named by `--configfile`, or the default one.
+
+    Raises:
+        StudyError: more than one is named; a study is one file, which its lock covers whole.
+    """
+    if len(configfiles) > 1:
+        raise StudyError(
+            "more than one study file is named",
+            where="--configfile",
+            expected="one study; its lock covers it whole, so nothing is merged over it",
+            got=", ".join(map(str, configfiles)),
+            next="name one file; run several studies one after the other",
+        )
+    return Path(configfiles[0]) if configfiles else default
+
+
+def open_study(path: Path) -> tuple[Study, Grid]:
+    """A validated study and the grid of its locked plan.
+
+    Raises:
+        StudyError, LockError: the study is invalid, or does not agree with its lock.
+    """
+    study, _ = read_study(path)
+    return study, open_lock(study, path)
+
+
+def one_workflow_at_a_time(folder: Path) -> IO[str]:
+    """Hold the study's results for this process; keep the returned file.
+
+    Raises:
+        ArtifactError: another workflow works on them.
+    """
+
+    def refuse() -> None:
+        raise ArtifactError(
+            "another workflow is working on this study",
+            where=str(folder),
+            expected="one at a time",
+            got=f"the lock {folder / '.lock'} is held",
+            next="wait for it, or stop it; palimpsest status shows how far it is",
+        )
+
+    return hold(folder / ".lock", refuse)

@@ -1,0 +1,284 @@
+"""The study file: every field with its description, unit and example. `config/README.md` is generated from here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
+
+from palimpsest.core.errors import SeveralErrors, StudyError
+from palimpsest.plan.yaml_file import YamlFile, read_yaml
+
+Name = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9]*([_.+-][a-z0-9]+)*$")]
+Mask = Literal["all", "seen", "current"]
+Protocol = Literal["class_incremental", "task_incremental"]
+Alternative = Literal["two-sided", "greater", "less"]
+PositiveInt = Annotated[int, Field(ge=1)]
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+
+
+class Section(BaseModel):
+    """A part of the study file: unknown keys and wrong types are errors, values are never coerced."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
+
+
+class Benchmark(Section):
+    """What is learned: a file in `workflow/palimpsest/benchmarks/`."""
+
+    name: Name = Field(description="Name of the benchmark.", examples=["split"])
+    seed: int = Field(
+        description="Seed of what belongs to the benchmark and not to a run: which samples are for training, "
+        "validation and test, and which class is in which task. All statements are conditional on it.",
+        examples=[0],
+        ge=0,
+    )
+    options: dict[str, Any] = Field(default_factory=dict, description="Options that the benchmark's file declares.")
+
+
+class Model(Section):
+    """What learns: a file in `workflow/palimpsest/models/`."""
+
+    name: Name = Field(description="Name of the model.", examples=["mlp"])
+    options: dict[str, Any] = Field(default_factory=dict, description="Options that the model's file declares.")
+
+
+class Training(Section):
+    """How every run trains on one task; the same for all methods."""
+
+    optimizer: Literal["sgd", "adam"] = Field(description="Optimizer, as PyTorch defines it.", examples=["sgd"])
+    learning_rate: Positive = Field(description="Learning rate at the start of each stage.", examples=[0.05])
+    momentum: NotNegative = Field(0.0, description="Momentum of SGD; must be 0 for adam.", examples=[0.9])
+    weight_decay: NotNegative = Field(0.0, description="L2 penalty that the optimizer adds to the gradient.")
+    schedule: Literal["constant", "cosine"] = Field(
+        "constant", description="Learning rate over the steps of one stage: constant, or cosine down to 0."
+    )
+    reset_optimizer: bool = Field(True, description="Start each stage with a fresh optimizer state.")
+    batch_size: PositiveInt = Field(description="New samples per step (the last batch may be smaller).", examples=[10])
+    epochs: PositiveInt = Field(description="Passes over each task's training samples.", examples=[3])
+
+    @model_validator(mode="after")
+    def _momentum_is_for_sgd(self) -> Training:
+        if self.optimizer != "sgd" and self.momentum:
+            raise ValueError(f"momentum belongs to sgd; {self.optimizer} has none, so write 0")
+        return self
+
+
+class Numerics(Section):
+    """What else decides the bytes of a result."""
+
+    threads: PositiveInt = Field(1, description="Threads of one training job, whatever `snakemake -c` says.")
+    evaluation_batch_size: PositiveInt = Field(500, description="Test samples evaluated at once.", examples=[500])
+
+
+class Orders(Section):
+    """In which orders the tasks come."""
+
+    kind: Literal["canonical", "explicit", "random", "enumerate", "balanced"] = Field(
+        description="`canonical`: the benchmark's own; `explicit`: those listed; `random`: drawn; `enumerate`: all (up "
+        "to 7 tasks); `balanced`: rows of a Williams square, every task in every position equally often.",
+        examples=["balanced"],
+    )
+    count: PositiveInt | None = Field(None, description="Number of orders, for `random` and `balanced`.", examples=[5])
+    seed: int = Field(0, ge=0, description="Seed of `random` orders.")
+    explicit: list[list[str]] | None = Field(
+        None, description="The orders of `explicit`, each a permutation of the task ids.", examples=[[["t2", "t1"]]]
+    )
+
+    @model_validator(mode="after")
+    def _only_what_the_kind_uses(self) -> Orders:
+        if (self.explicit is None) == (self.kind == "explicit"):
+            raise ValueError("`explicit` lists the orders of kind explicit, and of no other kind")
+        if (self.count is None) == (self.kind in ("random", "balanced")):
+            raise ValueError("`count` is the number of orders of the kinds random and balanced, and of no other kind")
+        return self
+
+
+class Design(Section):
+    """The units: pairs of a seed and a task order, shared by all methods."""
+
+    crossing: Literal["paired", "full"] = Field(
+        description="`paired`: the first seed with the first order, and so on; `full`: every seed with every order."
+    )
+    seeds: list[Annotated[int, Field(ge=0)]] = Field(
+        min_length=1, description="Seeds of initial weights and mini-batches.", examples=[[0, 1, 2, 3, 4]]
+    )
+    orders: Orders = Field(description="In which orders the tasks come.")
+
+    @model_validator(mode="after")
+    def _no_seed_twice(self) -> Design:
+        if len(set(self.seeds)) < len(self.seeds):
+            raise ValueError(f"each seed once, or a run would be counted twice; got {self.seeds}")
+        return self
+
+
+class Method(Section):
+    """One method of the comparison: a file in `workflow/palimpsest/methods/`, or several joined by `+`."""
+
+    method: Name | None = Field(
+        None, description="Name of the method, where it differs from the key under which it stands.", examples=["ewc"]
+    )
+    hyperparameters: dict[str, Any] = Field(
+        default_factory=dict,
+        description="Hyperparameters that the method's file declares; for `a+b` one mapping for each part.",
+        examples=[{"strength": 30.0}],
+    )
+
+
+class References(Section):
+    """Runs that the metrics compare with, under the same protocol and training."""
+
+    random_init: bool = Field(True, description="The untrained model, once per seed.")
+    isolated: bool = Field(True, description="Each task alone from fresh weights, once per seed.")
+    joint: Literal["final", "per_stage"] | None = Field(
+        "final",
+        description="All tasks at once: `final`, once per seed; `per_stage`, from scratch on tasks 1 to k for every k, "
+        "for each unit (T times the cost; needed for intransigence at every k).",
+    )
+
+
+class Comparison(Section):
+    """One paired comparison: metric of `a` minus metric of `b`, over units."""
+
+    name: Name = Field(description="How the report calls it.", examples=["replay-against-finetune"])
+    a: Name = Field(description="Key of the one method.", examples=["replay"])
+    b: Name = Field(description="Key of the other method.", examples=["finetune"])
+    metric: Name = Field(description="Name of the metric.", examples=["average_accuracy"])
+    index: int | None = Field(None, description="Stage k, for metrics that have one value per stage.")
+    protocol: Protocol | None = Field(None, description="Which predictions count; the study's protocol if left out.")
+    alternative: Alternative = Field("two-sided", description="What the test looks for in a − b.")
+
+
+class Analysis(Section):
+    """The comparisons, fixed before the first result exists."""
+
+    primary: Comparison = Field(description="The one comparison that is tested alone at alpha.")
+    secondary: list[Comparison] = Field(
+        default_factory=list, description="Further comparisons; confirmatory only if the primary one rejects."
+    )
+    test: Literal["paired_t"] = Field("paired_t", description="The test that alone gives the verdict.")
+    alpha: Annotated[float, Field(gt=0, lt=1)] = Field(0.05, description="Level of the test.", examples=[0.05])
+    correction: Literal["holm"] = Field("holm", description="Correction over the secondary comparisons.")
+    equivalence_margin: Positive | None = Field(
+        None, description="Difference that does not matter (δ), as a fraction.", examples=[0.02]
+    )
+    failed_runs: Literal["bounds"] = Field(
+        "bounds",
+        description="Rule for runs that ended early: complete pairs are reported, and a confirmatory verdict must "
+        "hold with a failed a at its worst attainable value and a failed b at its best.",
+    )
+    expected_effect: Positive | None = Field(
+        None, description="Difference that the study should find, as a fraction.", examples=[0.1]
+    )
+    expected_sd: Positive | None = Field(
+        None, description="Expected SD of the paired differences, as a fraction.", examples=[0.03]
+    )
+    expected_sd_source: str | None = Field(None, description="Where that expectation comes from.")
+
+    @model_validator(mode="after")
+    def _names_are_unique(self) -> Analysis:
+        names = [comparison.name for comparison in (self.primary, *self.secondary)]
+        if len(set(names)) < len(names):
+            raise ValueError(f"each comparison needs a name of its own; got {names}")
+        if (self.expected_effect is None) != (self.expected_sd is None):
+            raise ValueError("the power needs both, expected_effect and expected_sd, or neither")
+        if self.expected_sd is not None and not self.expected_sd_source:
+            raise ValueError("expected_sd needs its source in expected_sd_source")
+        return self
+
+
+class Execution(Section):
+    """How the work is cut into jobs. Outside the lock: it changes no byte of a result."""
+
+    stages_per_job: PositiveInt | Literal["all"] = Field(
+        "all",
+        description="Stages that one Snakemake job trains: `all` for small models, where starting costs more than "
+        "training; 1 for stages that take hours.",
+        examples=["all", 1],
+    )
+    retries: Annotated[int, Field(ge=0, le=100)] = Field(
+        1, description="How often Snakemake starts a failed training job again."
+    )
+
+
+class Study(Section):
+    """A preregistered study."""
+
+    study: Name = Field(description="Name of the study; its results lie in results/NAME.", examples=["demo"])
+    title: str = Field(description="Title of the report.", examples=["Split MNIST, class-incremental"])
+    description: str = Field("", description="What the study is for; printed at the head of the report.")
+    benchmark: Benchmark
+    protocol: Protocol = Field(
+        description="`class_incremental`: the task of a test sample is unknown; `task_incremental`: it is given."
+    )
+    training_mask: Mask = Field(
+        description="Outputs that the training loss sees: `all`, those of tasks `seen` so far, or `current`: those of "
+        "the sample's own task."
+    )
+    evaluation_mask: Mask = Field(description="Outputs that a prediction may choose from; the same words.")
+    model: Model
+    training: Training
+    numerics: Numerics = Field(default_factory=Numerics)
+    design: Design
+    methods: dict[Name, Method] = Field(min_length=1, description="The methods, each under a key of its own.")
+    references: References = Field(default_factory=References)
+    analysis: Analysis
+    execution: Execution = Field(default_factory=Execution)
+
+    @model_validator(mode="after")
+    def _masks_fit_the_protocol(self) -> Study:
+        if self.protocol == "class_incremental" and self.evaluation_mask == "current":
+            raise ValueError("evaluation_mask current tells the task: that is the protocol task_incremental")
+        if self.protocol == "task_incremental" and self.evaluation_mask != "current":
+            raise ValueError("the protocol task_incremental needs evaluation_mask current")
+        return self
+
+
+def read_study(path: Path) -> tuple[Study, YamlFile]:
+    """Read and validate a study file.
+
+    Raises:
+        StudyError, SeveralErrors: each problem with its line in the file.
+    """
+    file = read_yaml(path)
+    try:
+        study = Study.model_validate(file.content)
+    except ValidationError as error:
+        raise SeveralErrors(list(problems(error, file, ()))) from None
+    if study.study != path.stem:
+        raise StudyError(
+            "a study is named as its file",
+            where=file.where(("study",)),
+            expected=repr(path.stem),
+            got=repr(study.study),
+            next="rename the file or the study",
+        )
+    return study, file
+
+
+def problems(error: ValidationError, file: YamlFile, prefix: tuple[str | int, ...]) -> Iterable[StudyError]:
+    """Our errors for pydantic's, with the place in the file."""
+    for problem in error.errors(include_url=False):
+        place = (*prefix, *(part for part in problem["loc"] if not _is_union_branch(part)))
+        unknown = problem["type"] == "extra_forbidden"
+        missing = problem["type"] == "missing"
+        message = problem["msg"].removeprefix("Value error, ")
+        yield StudyError(
+            f"unknown key {place[-1]!r}" if unknown else "a key is missing" if missing else "a value does not fit",
+            where=file.where(place),
+            expected="a key that config/README.md lists here" if unknown else message[0].lower() + message[1:],
+            got="nothing" if missing else _short(problem["input"]),
+            next="remove it, or correct its spelling" if unknown else "correct the study file; config/README.md helps",
+        )
+
+
+def _is_union_branch(part: str | int) -> bool:
+    return isinstance(part, str) and ("[" in part or part == "[key]" or part == "constrained-int")
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return f"{type(value).__name__} {text if len(text) <= 80 else text[:77] + '…'}"

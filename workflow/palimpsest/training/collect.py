@@ -1,0 +1,61 @@
+"""What the stages of a run recorded, put together. No torch."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pyarrow as pa
+
+from palimpsest.core.artifact import Job
+from palimpsest.training.stages import record_of
+
+
+def collect_run(job: Job, run: str, numbers: list[int]) -> None:
+    """Write `steps.parquet` and `outcome.parquet` of a run from its stages, and its attempts as telemetry."""
+    folder = f"runs/{run}"
+    records = [job.read_json(record_of(folder, number)) for number in numbers]
+    names = [name for record in records for name in record["files"] if name.endswith(".steps.parquet")]
+    job.write_table(
+        f"{folder}/steps.parquet",
+        "steps",
+        pa.concat_tables([job.read_table(f"{folder}/{name}", "steps") for name in names]),
+    )
+    last = records[-1]
+    ended = last["status"] == "ended"
+    job.write_table(
+        f"{folder}/outcome.parquet",
+        "outcome",
+        {
+            "status": [last["status"]],
+            "stage": [last["ended_in"] if ended else last["stage"]],
+            "step": [last["step"]],
+            "reason": [last["reason"]],
+        },
+    )
+    job.write_telemetry(f"telemetry/{run}.parquet", "telemetry", _attempts(job, run))
+
+
+def _attempts(job: Job, run: str) -> dict[str, list[Any]]:
+    """Columns of the table `telemetry` from the log of attempts; one that never ended was killed."""
+    path = job.study / f"telemetry/{run}.attempts.jsonl"
+    lines = [json.loads(line) for line in path.read_text().splitlines()] if path.is_file() else []
+    ends = {line["attempt"]: line for line in lines if line["event"] == "ended"}
+    starts = [line for line in lines if line["event"] == "started"]
+    found = [{**start, **ends.get(start["attempt"], {"outcome": "killed"})} for start in starts]
+    rows = [
+        {
+            "run": run,
+            "stage": attempt["stage"],
+            "attempt": sum(other["stage"] == attempt["stage"] for other in starts[: index + 1]),
+            "outcome": attempt["outcome"],
+            "started": starts[index]["time"],
+            "ended": attempt["time"] if attempt["event"] == "ended" else None,
+            "wall_clock_s": attempt.get("wall_clock_s"),
+            "peak_memory_bytes": attempt.get("peak_memory_bytes"),
+            "host": starts[index]["host"],
+        }
+        for index, attempt in enumerate(found)
+    ]
+    columns = ("run", "stage", "attempt", "outcome", "started", "ended", "wall_clock_s", "peak_memory_bytes", "host")
+    return {column: [row[column] for row in rows] for column in columns}

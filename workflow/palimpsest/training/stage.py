@@ -1,0 +1,153 @@
+"""One stage: from the parent's checkpoint (or fresh weights) to its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import torch
+
+from palimpsest.core.artifact import Job
+from palimpsest.data.samples import read_samples
+from palimpsest.methods._hooks import Context
+from palimpsest.methods._method import Method, load_method
+from palimpsest.training.checkpoint import read_checkpoint, write_checkpoint
+from palimpsest.training.exact import be_exact
+from palimpsest.training.learner import Learner, fresh_learner
+from palimpsest.training.loop import Trained, train_stage
+
+
+def train_one_stage(
+    job: Job, folder: str, spec: dict[str, Any], stage: dict[str, Any], say: Callable[[str], None]
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """Train a stage and write its checkpoint and tables.
+
+    Returns:
+        What the record says of the outcome, and the SHA-256 of each file written beside it.
+    """
+    be_exact(spec["numerics"]["threads"])
+    method = load_method(spec["method"], spec["hyperparameters"], "the run's specification")
+    samples = _Samples(job, stage["tasks"])
+    learner = fresh_learner(spec, _steps_of_stage(spec, len(samples)))
+    context = _context(spec, stage, learner, samples)
+    if stage["parent"] is None:
+        learner.method = method.init(context)
+    else:
+        content = read_checkpoint(job, f"{folder}/stage-{stage['parent']}.safetensors")
+        learner.restore(content, with_optimizer=not spec["training"]["reset_optimizer"])
+        learner.epoch, learner.batch = 0, 0
+    steps_before = learner.step
+    epochs = spec["training"]["epochs"]
+    trained = train_stage(
+        learner,
+        method,
+        context,
+        spec["training"],
+        spec["seed"],
+        lambda: say(f"stage {stage['stage']} ({stage['task']}): epoch {learner.epoch} of {epochs}"),
+    )
+    if trained.status == "complete" and not _finite(learner):
+        trained.status, trained.reason = "ended", f"numerical: a weight is not finite after step {learner.step}"
+    files = _write_files(job, folder, stage["stage"], learner, trained)
+    outcome = {
+        "status": trained.status,
+        "ended_in": stage["stage"] if trained.status == "ended" else None,
+        "step": learner.step,
+        "reason": trained.reason,
+        "counted": _counted(learner, method, trained, steps_before),
+    }
+    return outcome, files
+
+
+def training_mask(spec: dict[str, Any], stage: dict[str, Any], kind: str) -> torch.Tensor | None:
+    """Outputs that each label may see, `[n_outputs, n_outputs]` bool; none where all may be seen."""
+    if kind == "all":
+        return None
+    size = spec["inputs"]["n_outputs"]
+    mask = torch.zeros((size, size), dtype=torch.bool)
+    if kind == "seen":
+        mask[:, [output for task in seen_tasks(spec, stage) for output in spec["tasks"][task]]] = True
+        return mask
+    for outputs in spec["tasks"].values():
+        mask[np.ix_(outputs, outputs)] = True
+    return mask
+
+
+def seen_tasks(spec: dict[str, Any], stage: dict[str, Any]) -> list[str]:
+    """Tasks that the model of a stage was trained on: its own, and those of the stages that it descends from."""
+    parent = next((s for s in spec["stages"] if s["stage"] == stage["parent"]), None)
+    before = seen_tasks(spec, parent) if parent is not None else []
+    return [*before, *(task for task in stage["tasks"] if task not in before)]
+
+
+class _Samples:
+    """Training samples of some tasks, by index; inputs stay mapped on disk until a batch needs them."""
+
+    def __init__(self, job: Job, tasks: list[str]) -> None:
+        table, self.inputs = read_samples(job)
+        wanted = pc.and_(pc.equal(table["split"], "train"), pc.is_in(table["task"], pa.array(tasks, pa.string())))
+        (self.rows,) = np.nonzero(wanted.to_numpy(zero_copy_only=False))
+        self.labels = table["label"].to_numpy().astype(np.int64)[self.rows]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __call__(self, indices: Any) -> tuple[torch.Tensor, torch.Tensor]:
+        rows = self.rows[indices]
+        return torch.from_numpy(self.inputs[rows]), torch.from_numpy(self.labels[indices])
+
+
+def _context(spec: dict[str, Any], stage: dict[str, Any], learner: Learner, samples: _Samples) -> Context:
+    return Context(
+        model=learner.model,
+        hyperparameters=None,  # each part of the method gets its own
+        facts=spec["inputs"],
+        stage=stage["stage"],
+        task=stage["task"],
+        visit=stage["visit"],
+        step=0,
+        key=(spec["seed"], ",".join(spec["order"]), spec["method"]),
+        mask=training_mask(spec, stage, spec["training_mask"]),
+        n_samples=len(samples),
+        samples=samples,
+    )
+
+
+def _write_files(job: Job, folder: str, number: int, learner: Learner, trained: Trained) -> dict[str, str]:
+    steps = f"{folder}/stage-{number}.steps.parquet"
+    files = {steps: job.write_table(steps, "steps", trained.steps)}
+    if trained.status == "complete":
+        checkpoint = f"{folder}/stage-{number}.safetensors"
+        files[checkpoint] = write_checkpoint(job, checkpoint, learner.content())
+    return {Path(path).name: digest for path, digest in files.items()}
+
+
+def _counted(learner: Learner, method: Method, trained: Trained, steps_before: int) -> dict[str, int]:
+    """What the stage cost, counted: steps, FLOPs, parameters, bytes of the method's state."""
+    return {
+        "steps": learner.step - steps_before,
+        "samples_seen": learner.samples_seen,
+        "flops_steps": sum(trained.steps["flops"]),
+        "flops_after_task": trained.flops_after_task,
+        "parameters": sum(p.numel() for p in learner.model.parameters()),
+        "method_bytes": _bytes(learner.method),
+    }
+
+
+def _bytes(state: Any) -> int:
+    if isinstance(state, torch.Tensor):
+        return state.nbytes
+    return sum(_bytes(value) for value in state.values()) if isinstance(state, dict) else 0
+
+
+def _finite(learner: Learner) -> bool:
+    return all(bool(torch.isfinite(p).all()) for p in learner.model.parameters())
+
+
+def _steps_of_stage(spec: dict[str, Any], n_samples: int) -> int:
+    training = spec["training"]
+    return training["epochs"] * -(-n_samples // training["batch_size"])

@@ -1,0 +1,113 @@
+"""The stages of one run, one after the other: accepted where they stand, trained where they do not.
+
+Snakemake deletes a job's declared outputs before it runs the job again. So of a stage only the record `stage-K.json` is
+declared; checkpoint and tables lie beside it, named in the record by hash, and a copy of the record is kept under
+`.accepted/`. A job that is started again takes over every stage whose copy still fits: same specification, program,
+environment, data and parent, same kind of machine, and every file as it was.
+
+Nothing here imports torch: a run that has ended, or is already there, costs no such start.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Any
+
+from palimpsest.core.artifact import Job, write_atomically
+from palimpsest.core.exclusive import hold
+from palimpsest.core.hashing import canonical_json, hash_file
+from palimpsest.data.samples import INPUTS, TABLE
+from palimpsest.training.machine import kind_of_machine
+
+Record = dict[str, Any]
+Observe = Callable[[int], AbstractContextManager[None]]
+"""Called with a stage that is about to be trained; its context notes when the attempt began and how it ended."""
+
+
+def train_stages(
+    job: Job, run: str, spec: dict[str, Any], numbers: list[int], observe: Observe, say: Callable[[str], None]
+) -> None:
+    """Bring stages of a run to their records.
+
+    Args:
+        job: of the rule train; its specification is the run's.
+        run: `METHOD/UNIT`.
+        spec: the run's specification (`plan.grid.spec_of`).
+        numbers: the stages, ascending; the parent of the first is there already, or it has none.
+        observe: see `Observe`.
+        say: prints one line of progress.
+    """
+    folder = f"runs/{run}"
+    # A trainer that outlived its workflow finishes first, and its stages are accepted.
+    with hold(job.study / folder / ".lock", lambda: say("waiting for another process that trains this run")):
+        for path in (TABLE, INPUTS):
+            job.locate(path)
+        for stage in (stage for stage in spec["stages"] if stage["stage"] in numbers):
+            _bring(job, folder, spec, stage, observe, say)
+
+
+def record_of(folder: str, stage: int) -> str:
+    """Path of a stage's record, relative to the study."""
+    return f"{folder}/stage-{stage}.json"
+
+
+def checkpoint_of(folder: str, stage: int) -> str:
+    """Path of a stage's checkpoint, relative to the study."""
+    return f"{folder}/stage-{stage}.safetensors"
+
+
+def _bring(
+    job: Job, folder: str, spec: dict[str, Any], stage: dict[str, Any], observe: Observe, say: Callable[[str], None]
+) -> None:
+    number, parent = stage["stage"], stage["parent"]
+    stage_job = job.fork(stage=number)
+    before = None if parent is None else stage_job.read_json(record_of(folder, parent))
+    if before is not None and before["status"] == "ended":
+        outcome = {key: before[key] for key in ("status", "ended_in", "step", "reason")}
+        _write_record(stage_job, folder, number, spec, outcome | {"counted": {}}, files={})
+        say(f"stage {number}: the run ended in stage {before['ended_in']} ({before['reason']})")
+        return
+    if parent is not None:
+        stage_job.locate(checkpoint_of(folder, parent))
+    expected = _frame(stage_job, number, spec)
+    accepted = _accepted(stage_job, folder, number, expected)
+    if accepted is not None:
+        stage_job.write_json(record_of(folder, number), accepted, kind="stage")
+        say(f"stage {number}: accepted as it stands")
+        return
+    with observe(number):
+        from palimpsest.training.stage import train_one_stage
+
+        outcome, files = train_one_stage(stage_job, folder, spec, stage, say)
+        _write_record(stage_job, folder, number, spec, outcome, files)
+
+
+def _frame(job: Job, number: int, spec: dict[str, Any]) -> Record:
+    """What of a record is known before the stage is trained."""
+    return {"stage": number, "lineage": job.lineage(), "machine": kind_of_machine(spec["numerics"]["threads"])}
+
+
+def _write_record(
+    job: Job, folder: str, number: int, spec: dict[str, Any], outcome: Record, files: dict[str, str]
+) -> None:
+    record = {**_frame(job, number, spec), **outcome, "files": files}
+    write_atomically(job.study / folder / ".accepted" / f"stage-{number}.json", canonical_json(record))
+    job.write_json(record_of(folder, number), record, kind="stage")
+
+
+def _accepted(job: Job, folder: str, number: int, expected: Record) -> Record | None:
+    """The copy of a stage's record, if it is of this program, data and parent, and all its files are as they were."""
+    copy = job.study / folder / ".accepted" / f"stage-{number}.json"
+    if not copy.is_file():
+        return None
+    try:
+        record = json.loads(copy.read_bytes())
+    except ValueError:
+        return None
+    if not isinstance(record, dict) or any(record.get(key) != value for key, value in expected.items()):
+        return None
+    places = {job.study / folder / name: digest for name, digest in record["files"].items()}
+    whole = all(place.is_file() and hash_file(place) == digest for place, digest in places.items())
+    return record if whole else None

@@ -1,0 +1,27 @@
+# The study, its grid of runs, and the program of every rule: read once, when the workflow is parsed.
+
+import re
+from pathlib import Path
+
+from snakemake.exceptions import WorkflowError
+
+from palimpsest.core.errors import PalimpsestError
+from palimpsest.plan.lock import lock_path
+from palimpsest.plan.open import one_workflow_at_a_time, open_study, study_file
+
+try:
+    STUDY_FILE = study_file(workflow.configfiles, Path(workflow.basedir) / "config" / "demo.yaml")
+    study, grid = open_study(STUDY_FILE)
+    STUDY = f"results/{study.study}"
+    if workflow.is_main_process and not workflow.dryrun:
+        HELD = one_workflow_at_a_time(Path(STUDY))
+except PalimpsestError as error:
+    raise WorkflowError(str(error)) from None
+
+PROGRAMS = grid.programs()
+
+
+wildcard_constraints:
+    method="|".join(re.escape(method) for method in grid.methods),
+    unit=r"s\d+(-o\d+)?",
+    program=r"[a-z0-9_.+/-]+",

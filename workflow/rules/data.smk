@@ -1,0 +1,14 @@
+rule data:
+    input:
+        code=f"{STUDY}/plan/code/rules/data.json",
+    output:
+        f"{STUDY}/data/samples.parquet",
+        f"{STUDY}/data/inputs.npy",
+    log:
+        f"{STUDY}/telemetry/logs/data.log",
+    params:
+        study=STUDY,
+        benchmark=grid.benchmark,
+    shell:
+        "palimpsest stage data --study {params.study} --code plan/code/rules/data.json"
+        " --benchmark {params.benchmark:q} > {log} 2>&1"

@@ -1,0 +1,28 @@
+rule plan_code:
+    output:
+        f"{STUDY}/plan/code/{{program}}.json",
+    log:
+        f"{STUDY}/telemetry/logs/plan_code/{{program}}.log",
+    params:
+        study=STUDY,
+        program=lambda wildcards: PROGRAMS[wildcards.program],
+    shell:
+        "palimpsest stage plan_code --study {params.study} --code plan/code/{wildcards.program}.json"
+        " --program {params.program:q} > {log} 2>&1"
+
+
+rule plan:
+    input:
+        code=f"{STUDY}/plan/code/rules/plan.json",
+        lock=lock_path(STUDY_FILE),
+    output:
+        f"{STUDY}/plan/lock.json",
+        f"{STUDY}/plan/units.parquet",
+        f"{STUDY}/plan/runs.parquet",
+    log:
+        f"{STUDY}/telemetry/logs/plan.log",
+    params:
+        study=STUDY,
+    shell:
+        "palimpsest stage plan --study {params.study} --code plan/code/rules/plan.json"
+        " --lock {input.lock:q} > {log} 2>&1"
