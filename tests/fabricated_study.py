@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-
 from palimpsest.core.artifact import Job
 from palimpsest.core.streams import generator
 from palimpsest.core.tables import TABLES
@@ -56,9 +55,7 @@ def fabricate(study: Path, names: dict[str, str] | None = None) -> Job:
 def lock(naming: dict[str, str]) -> dict[str, Any]:
     replay, ewc, finetune = (naming[name] for name in ("replay", "ewc", "finetune"))
     orders = {f"o{o}": TASKS[o:] + TASKS[:o] for o in range(N_UNITS)}
-    units = [
-        {"unit": f"s{u}-o{u}", "seed": u, "order_id": f"o{u}", "tasks": orders[f"o{u}"]} for u in range(N_UNITS)
-    ]
+    units = [{"unit": f"s{u}-o{u}", "seed": u, "order_id": f"o{u}", "tasks": orders[f"o{u}"]} for u in range(N_UNITS)]
     return {
         "format": 1,
         "study": {
@@ -213,7 +210,9 @@ def comparisons(naming: dict[str, str]) -> Rows:
     replay, ewc, finetune = (naming[name] for name in ("replay", "ewc", "finetune"))
     return [
         _comparison("rehearsal", "primary", replay, finetune, "average_accuracy", 0.618, 0.021, "better", 2e-5),
-        _comparison("regularisation", "secondary", ewc, finetune, "average_accuracy", 0.013, 0.028, "inconclusive", 0.4),
+        _comparison(
+            "regularisation", "secondary", ewc, finetune, "average_accuracy", 0.013, 0.028, "inconclusive", 0.4
+        ),
         _comparison("forgetting", "secondary", replay, ewc, "forgetting", -0.47, 0.05, "better", 0.0004),
     ]
 

@@ -18,7 +18,7 @@ _LATEX = {
     "<": r"\textless{}",
     ">": r"\textgreater{}",
     "|": r"\textbar{}",
-    '"': r"\textquotedbl{}",
+    '"': "''",
     "–": "--",
     "−": "$-$",
     "±": r"$\pm$",

@@ -69,10 +69,11 @@ class Drawing:
 def forest(study: Study) -> Drawing:
     """Mean differences with their intervals, one row per comparison."""
     rows = [row for row in study.comparisons if not is_missing(row["mean"])]
+    margin = hundredfold(study.plan["analysis"]["equivalence_margin"])
     return Drawing(
-        lambda axes: _draw_forest(axes, rows),
-        width=5.6,
-        height=0.9 + 0.62 * max(len(rows), 1),
+        lambda axes: _draw_forest(axes, rows, margin),
+        width=4.6,
+        height=0.8 + 0.55 * max(len(rows), 1),
         title="Mean difference with interval, for each comparison",
         description=" ".join(
             f"{row['comparison']}, {row['a']} minus {row['b']}: {points(row['mean'])}, {wording.interval(row)}."
@@ -88,8 +89,8 @@ def stages(study: Study) -> Drawing:
     curves = {name: rows for name, rows in curves.items() if len(rows) > 1}
     return Drawing(
         lambda axes: _draw_stages(axes, curves, set(study.names("reference")), wording.chance(study)),
-        width=5.6,
-        height=3.5,
+        width=4.6,
+        height=3.2,
         title="Average accuracy on the tasks seen so far, after each stage",
         description=" ".join(
             f"{name}: " + ", ".join(percent(row["mean"]) for row in rows) + " percent." for name, rows in curves.items()
@@ -121,13 +122,20 @@ def scale() -> Drawing:
     )
 
 
-def _draw_forest(axes: Axes, rows: list[Row]) -> None:
-    axes.axvline(0, color=MUTED, linewidth=0.8)
+def _draw_forest(axes: Axes, rows: list[Row], margin: float | None) -> None:
     for place, row in enumerate(rows):
+        if margin is not None:
+            axes.add_patch(Rectangle((-margin, -place - 0.2), 2 * margin, 0.4, facecolor=FAINT, linewidth=0, zorder=0))
+        axes.plot([0, 0], [-place - 0.2, -place + 0.2], color=MUTED, linewidth=0.8)
         _draw_interval(axes, -place, row)
-        label = f"{row['comparison']}: {row['a']} − {row['b']}, {wording.quantity(row)}"
+        label = f"{row['comparison']}: {row['a']} − {row['b']}, {wording.metric(row['metric']).label}"
         axes.annotate(
-            label, (0.0, -place + 0.28), xycoords=("axes fraction", "data"), fontsize=8, color=INK, va="bottom"
+            _short(label, 66),
+            (0.0, -place + 0.28),
+            xycoords=("axes fraction", "data"),
+            fontsize=8,
+            color=INK,
+            va="bottom",
         )
     axes.set_ylim(-len(rows) + 0.45, 0.75)
     axes.set_yticks([])

@@ -36,12 +36,11 @@ def latex_table(
         n_text_columns: how many columns are set flush left.
     """
     columns = "l" * n_text_columns + "r" * (len(headings) - n_text_columns)
-    line = lambda cells: "  " + " & ".join(latex(cell) for cell in cells) + r" \\"  # noqa: E731
-    body = "\n  \\midrule\n".join("\n".join(line(row) for row in block) for block in blocks if block)
+    body = "\n  \\midrule\n".join("\n".join(_latex_line(row) for row in block) for block in blocks if block)
     return (
         "% needs \\usepackage{booktabs}\n"
         f"\\begin{{table}}\n  \\centering\n  \\caption{{{latex(caption)}}}\n"
-        f"  \\begin{{tabular}}{{{columns}}}\n  \\toprule\n{line(headings)}\n  \\midrule\n{body}\n"
+        f"  \\begin{{tabular}}{{{columns}}}\n  \\toprule\n{_latex_line(headings)}\n  \\midrule\n{body}\n"
         "  \\bottomrule\n  \\end{tabular}\n\\end{table}\n"
     ).encode()
 
@@ -51,7 +50,8 @@ def results_csv(results: Results) -> bytes:
     parts = ("mean", "sd", "ci_low", "ci_high", "worst", "n")
     headings = ["method", "role", "n", "n_failed", *wording.NEEDS]
     for column in results.columns:
-        headings += [f"{column.key} {part}" + ("" if part == "n" else f" ({column.unit})") for part in parts]
+        units = {**dict.fromkeys(parts, f" ({column.unit})"), "sd": " (pp)", "n": ""}
+        headings += [f"{column.key} {part}{units[part]}" for part in parts]
     return csv_bytes(headings, [_result_cells(result) for result in results.rows])
 
 
@@ -108,6 +108,10 @@ def stages_csv(study: Study) -> bytes:
     return csv_bytes(["method", "protocol", "stage", "n", "mean (%)", "sd (percentage points)"], rows)
 
 
+def _latex_line(cells: Sequence[str]) -> str:
+    return "  " + " & ".join(latex(cell) for cell in cells) + r" \\"
+
+
 def _result_cells(result: Result) -> list[Cell]:
     declared = ["yes" if result.about[key] else "no" for key in wording.NEEDS]
     cells: list[Cell] = [result.name, result.about["role"], result.n, result.n_failed, *declared]
@@ -128,7 +132,8 @@ def _estimate_text(estimate: Estimate) -> str:
 def _comparison_texts(row: Row) -> tuple[Row, list[str]]:
     interval = f"{points(row['ci_low'])} to {points(row['ci_high'])}"
     texts = [row["comparison"], row["a"], row["b"], wording.quantity(row), row["verdict"] or MISSING]
-    numbers = [points(row["mean"]), interval, p_value(row["p"]), p_value(row["p_adjusted"]), _count(row["n"])]
+    probabilities = [p_value(row[name]).removeprefix("= ") for name in ("p", "p_adjusted")]
+    numbers = [points(row["mean"]), interval, *probabilities, _count(row["n"])]
     return row, [*texts, *numbers]
 
 

@@ -12,12 +12,16 @@ PROTOCOLS = {
     "task_incremental": "task-incremental",
     "domain_incremental": "domain-incremental",
 }
-ROLES = {"primary": "primary", "secondary": "secondary", "exploratory": "exploratory"}
 NEEDS = {
     "stores_raw_data": "stores raw data",
-    "needs_task_identity": "task identity at test time",
-    "needs_task_boundaries": "task boundaries",
+    "needs_task_identity": "needs task identity at test time",
+    "needs_task_boundaries": "needs task boundaries",
     "grows": "grows with the tasks",
+}
+SCHEDULES = {
+    "joint": "trained on the data of all tasks together",
+    "isolated": "each task alone, from fresh weights",
+    "untrained": "not trained",
 }
 
 
@@ -97,9 +101,10 @@ def protocol(name: str) -> str:
     return PROTOCOLS.get(name, name.replace("_", " "))
 
 
-def needs(method: Row) -> list[str]:
-    """What a method stores and needs, as far as it declares it."""
-    return [text for key, text in NEEDS.items() if method[key]]
+def needs(method: Row) -> str:
+    """What a method stores and needs, as it declares it; of a reference, how it is trained."""
+    declared = ", ".join(text for key, text in NEEDS.items() if method[key])
+    return SCHEDULES.get(method["schedule"]) or declared or "stores no data, needs no task information"
 
 
 def is_rejection(comparison: Row) -> bool:
@@ -157,12 +162,18 @@ def evidence(comparison: Row) -> str:
     ]
     if not is_missing(comparison["p"]):
         test = f"{comparison['alternative'].replace('_', '-')} p {p_value(comparison['p'])}"
-        statistic = "" if is_missing(comparison["t"]) else f", t({comparison['df']}) = {comparison['t']:.2f}"
+        statistic = (
+            ""
+            if is_missing(comparison["t"])
+            else f", t({comparison['df']})\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}{comparison['t']:.2f}"
+        )
         parts.append(test + statistic)
     if not is_missing(comparison["p_adjusted"]):
         parts.append(f"adjusted p {p_value(comparison['p_adjusted'])}")
-    failed = comparison["n_failed_a"] + comparison["n_failed_b"]
-    return "; ".join([*parts, *([f"{failed} failed runs among them"] if failed else [])])
+    if comparison["n_failed_a"] or comparison["n_failed_b"]:
+        a, b = comparison["a"], comparison["b"]
+        parts.append(f"failed runs: {comparison['n_failed_a']} of {a}, {comparison['n_failed_b']} of {b}")
+    return "; ".join(parts)
 
 
 def interval(comparison: Row) -> str:
@@ -191,11 +202,14 @@ def opening(study: Study) -> str:
     units = study.lock["units"]
     n_seeds, n_orders = len({unit["seed"] for unit in units}), len({unit["order_id"] for unit in units})
     verb = "compares" if len(methods) > 1 else "runs"
+    amendments = len(study.lock.get("amendments") or [])
+    amended = f", amended {amendments} times," if amendments > 1 else ", amended once," if amendments else ""
+    benchmark = study.plan["benchmark"]["name"]
     return (
-        f"This study {verb} {named} on {study.plan['benchmark']['name']} under the {protocol(study.protocol)} "
-        f"protocol: {study.n_tasks} tasks in sequence, {len(units)} units ({n_seeds} seeds and {n_orders} task orders). "
-        f"Comparisons, tests and decision rules were fixed in a locked plan (lock hash {study.lock['hash'][:12]}…), "
-        "and the verdicts below follow from it alone."
+        f"This study {verb} {named} on {benchmark} under the {protocol(study.protocol)} protocol: "
+        f"{study.n_tasks} tasks in sequence, {len(units)} units ({n_seeds} seeds and {n_orders} task orders). "
+        f"Its comparisons, tests and rules are those of the locked plan{amended} whose hash begins with "
+        f"{study.lock['hash'][:12]}."
     )
 
 
