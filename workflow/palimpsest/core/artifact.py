@@ -84,6 +84,11 @@ class Job:
         _require_schema(table, name, path)
         return table.replace_schema_metadata(None)
 
+    def read_footer(self, path: str | Path) -> dict[str, Any]:
+        """Lineage of a Parquet artifact, with what was written beside it; raises as `read_bytes`."""
+        schema = pq.read_schema(pa.BufferReader(self.read_bytes(path)))
+        return json.loads(schema.metadata[b"lineage"])
+
     def locate(self, path: str | Path) -> Path:
         """Place of an artifact that is mapped rather than read (arrays, checkpoints), after its hash was compared."""
         place = _existing(self.study, path)

@@ -1,0 +1,256 @@
+"""A small study whose numbers are FABRICATED: plausible values from a seeded stream, for tests of the report alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from palimpsest.core.artifact import Job
+from palimpsest.core.streams import generator
+from palimpsest.core.tables import TABLES
+
+N_TASKS, N_UNITS = 5, 5
+TASKS = [f"t{task}" for task in range(1, N_TASKS + 1)]
+PROTOCOLS = ("class_incremental", "task_incremental")
+NULL_REASON = "needs cells that a joint run does not have"
+FINAL = {"replay": 0.81, "ewc": 0.33, "finetune": 0.19, "joint": 0.94, "isolated": 0.98, "random_init": 0.1}
+
+Rows = list[dict[str, Any]]
+
+
+def fabricate(study: Path, names: dict[str, str] | None = None) -> Job:
+    """Write everything that the report reads, and return a job that may read it.
+
+    Args:
+        study: the folder to write to.
+        names: other names for some of the methods (`{"ewc": "<script>"}`).
+    """
+    naming = {name: (names or {}).get(name, name) for name in FINAL}
+    job = Job(study, "fabricated", code="c" * 64, environment="e" * 64)
+    job.write_json("plan/lock.json", lock(naming), "lock")
+    summary = [row for name in FINAL for protocol in PROTOCOLS for row in summaries(name, naming[name], protocol)]
+    _write(job, "aggregate/summary.parquet", "summary", summary)
+    _write(job, "aggregate/matrix.parquet", "matrix_summary", [r for name in FINAL for r in matrix(name, naming[name])])
+    _write(job, "aggregate/metrics.parquet", "metrics", [null_metric(naming["joint"], unit) for unit in range(N_UNITS)])
+    _write(job, "statistics/comparisons.parquet", "comparisons", comparisons(naming))
+    sample = {"dataset": "d", "split": "test", "sample": 0, "label": 0, "task": "t1", "sha256": "0", "duplicate_of": 0}
+    about = {
+        "sources": {
+            "mnist5k": {
+                "source": "fabricated, no data",
+                "licence": "CC BY-SA 3.0",
+                "reference": "LeCun et al. 1998",
+                "raw_files": {"mnist_5k.csv.gz": "ab" * 32},
+            }
+        },
+        "duplicates": {"within_splits": 3, "across_splits": 0},
+        "split_sha256": "cd" * 32,
+    }
+    job.write_table("data/samples.parquet", "samples", {key: [value] for key, value in sample.items()}, **about)
+    job.write_json("audit/root.json", {"root": "ef" * 32, "shards": {}}, "root")
+    return Job(study, "report", code="c" * 64, environment="e" * 64)
+
+
+def lock(naming: dict[str, str]) -> dict[str, Any]:
+    replay, ewc, finetune = (naming[name] for name in ("replay", "ewc", "finetune"))
+    orders = {f"o{o}": TASKS[o:] + TASKS[:o] for o in range(N_UNITS)}
+    units = [{"unit": f"s{u}-o{u}", "seed": u, "order_id": f"o{u}", "tasks": orders[f"o{u}"]} for u in range(N_UNITS)]
+    return {
+        "format": 1,
+        "study": {
+            "study": "fabricated",
+            "title": "Does rehearsal keep digits apart?",
+            "description": "A demonstration with fabricated numbers: nothing here was measured.",
+            "benchmark": {"name": "split_mnist5k", "seed": 7, "options": {"classes_per_task": 2}},
+            "protocol": "class_incremental",
+            "training_mask": "all",
+            "evaluation_mask": "all",
+            "model": {"name": "mlp", "options": {"hidden": [100, 100]}},
+            "training": {"optimizer": "sgd", "learning_rate": 0.05, "momentum": 0.0, "batch_size": 32, "epochs": 3},
+            "numerics": {"threads": 1, "dtype": "float32", "cpu_capability": "avx2"},
+            "design": {"crossing": "paired", "seeds": [0, 1, 2, 3, 4], "orders": {"kind": "balanced", "count": 5}},
+            "methods": {},
+            "references": {},
+            "analysis": {
+                "alpha": 0.05,
+                "correction": "holm",
+                "test": "paired_t",
+                "equivalence_margin": 0.02,
+                "failed_runs": "complete_pairs_with_bounds",
+                "primary": hypothesis("rehearsal", replay, finetune, "average_accuracy"),
+                "secondary": [
+                    hypothesis("regularisation", ewc, finetune, "average_accuracy"),
+                    hypothesis("forgetting", replay, ewc, "forgetting"),
+                ],
+                "expected_sd": 0.03,
+                "expected_sd_source": "pilot with other seeds",
+                "expected_effect": 0.05,
+            },
+        },
+        "tasks": {
+            task: {"classes": [2 * t, 2 * t + 1], "n_train": 700, "n_validation": 100, "n_test": 200}
+            for t, task in enumerate(TASKS)
+        },
+        "orders": orders,
+        "methods": {new: method(name) for name, new in naming.items()},
+        "units": units,
+        "runs": [
+            {"run": f"{new}/{unit['unit']}", "method": new, "unit": unit["unit"], "spec_hash": "0" * 64}
+            for new in naming.values()
+            for unit in units
+        ],
+        "power": {"power": 0.74, "effect": 0.05, "sd": 0.03, "n": 5, "underpowered": True},
+        "amendments": [],
+        "hash": "1a2b" * 16,
+    }
+
+
+def hypothesis(name: str, a: str, b: str, metric: str) -> dict[str, Any]:
+    return {
+        "name": name,
+        "a": a,
+        "b": b,
+        "metric": metric,
+        "index": None,
+        "protocol": "class_incremental",
+        "alternative": "two-sided",
+    }
+
+
+def method(name: str) -> dict[str, Any]:
+    schedules = {"joint": "joint", "isolated": "isolated", "random_init": "untrained"}
+    return {
+        "method": name,
+        "role": "reference" if name in schedules else "method",
+        "hyperparameters": {"replay": {"buffer_bytes": 160000}, "ewc": {"strength": 40.0}}.get(name, {}),
+        "pairing": "init" if name == "joint" else "init+batches",
+        "stores_raw_data": name == "replay",
+        "needs_task_boundaries": name == "ewc",
+        "needs_task_identity": False,
+        "grows": False,
+        "reference": {"replay": "Ratcliff 1990", "ewc": "Kirkpatrick et al. 2017"}.get(name, ""),
+        "schedule": schedules.get(name, "sequential"),
+    }
+
+
+def summaries(name: str, shown: str, protocol: str) -> Rows:
+    draw = generator("fabricated", name, protocol)
+    final = FINAL[name] if protocol == "class_incremental" else 0.5 + FINAL[name] / 2
+    known = name in ("replay", "ewc", "finetune")
+    values = {
+        "average_accuracy": final,
+        "forgetting": 0.96 - final if known else None,
+        "backward_transfer": final - 0.97 if known else None,
+        "learning_accuracy": 0.97 if known else None,
+        "forward_transfer_isolated": -0.012 if known else None,
+        "intransigence_isolated": 0.011 if known else None,
+    }
+    rows = [_summary(shown, protocol, metric, None, value, draw) for metric, value in values.items()]
+    if known:
+        curve = np.linspace(0.985, final, N_TASKS)
+        rows += [_summary(shown, protocol, "average_accuracy_at_k", k + 1, v, draw) for k, v in enumerate(curve)]
+    return rows
+
+
+def _summary(
+    method: str, protocol: str, metric: str, index: int | None, value: float | None, draw: np.random.Generator
+) -> dict[str, Any]:
+    known = value is not None
+    mean = value + draw.normal(0, 0.01) if known else None
+    sd = abs(draw.normal(0.02, 0.008)) if known else None
+    failed = 1 if "ewc" in method else 0
+    return {
+        "method": method,
+        "protocol": protocol,
+        "metric": metric,
+        "index": index,
+        "task": None,
+        "unit": "fraction",
+        "direction": "lower" if metric in ("forgetting", "intransigence_isolated") else "higher",
+        "n": N_UNITS - failed if known or metric == "average_accuracy" else 0,
+        "n_failed": failed,
+        "mean": mean,
+        "sd": sd,
+        "ci_low": mean - 1.24 * sd if known else None,
+        "ci_high": mean + 1.24 * sd if known else None,
+        "worst": mean - 1.5 * sd if known else None,
+    }
+
+
+def matrix(name: str, shown: str) -> Rows:
+    if name not in ("replay", "ewc", "finetune"):
+        return []
+    draw, rows = generator("fabricated", "matrix", name), []
+    for stage in range(1, N_TASKS + 1):
+        for position in range(1, N_TASKS + 1):
+            kept = (FINAL[name] - 0.19) / 0.79 * 0.85
+            mean = 0.0 if position > stage else 0.98 if position == stage else kept * 0.95 ** (stage - position)
+            mean = min(1.0, max(0.0, mean + (draw.normal(0, 0.015) if position <= stage else 0.0)))
+            cell = {"method": shown, "protocol": "class_incremental", "stage": stage, "position": position}
+            rows.append({**cell, "n": N_UNITS, "mean": mean, "sd": 0.02})
+    return rows
+
+
+def null_metric(method: str, unit: int) -> dict[str, Any]:
+    return {
+        "run": f"{method}/s{unit}",
+        "protocol": "class_incremental",
+        "metric": "forgetting",
+        "index": None,
+        "task": None,
+        "value": None,
+        "unit": "fraction",
+        "direction": "lower",
+        "missing": NULL_REASON,
+    }
+
+
+def comparisons(naming: dict[str, str]) -> Rows:
+    replay, ewc, finetune = (naming[name] for name in ("replay", "ewc", "finetune"))
+    return [
+        _comparison("rehearsal", "primary", replay, finetune, "average_accuracy", 0.618, 0.021, "better", 2e-5),
+        _comparison(
+            "regularisation", "secondary", ewc, finetune, "average_accuracy", 0.013, 0.028, "inconclusive", 0.4
+        ),
+        _comparison("forgetting", "secondary", replay, ewc, "forgetting", -0.47, 0.05, "better", 0.0004),
+    ]
+
+
+def _comparison(
+    name: str, role: str, a: str, b: str, metric: str, mean: float, sd: float, verdict: str, p: float
+) -> dict[str, Any]:
+    failed = [1 if "ewc" in method else 0 for method in (a, b)]
+    n = N_UNITS - sum(failed)
+    error = sd / n**0.5
+    return {
+        "comparison": name,
+        "role": role,
+        "a": a,
+        "b": b,
+        "protocol": "class_incremental",
+        "metric": metric,
+        "index": None,
+        "unit": "fraction",
+        "metric_direction": "lower" if metric == "forgetting" else "higher",
+        "alternative": "two-sided",
+        "alpha": 0.05,
+        "n": n,
+        "n_failed_a": failed[0],
+        "n_failed_b": failed[1],
+        "mean": mean,
+        "sd": sd,
+        "standard_error": error,
+        "t": mean / error,
+        "df": n - 1,
+        "p": p,
+        "p_adjusted": None if role == "primary" else min(1.0, 2 * p),
+        "ci_low": mean - 2.9 * error,
+        "ci_high": mean + 2.9 * error,
+        "verdict": verdict,
+        "reason": None,
+    }
+
+
+def _write(job: Job, path: str, name: str, rows: Rows) -> None:
+    job.write_table(path, name, {column: [row[column] for row in rows] for column in TABLES[name].schema.names})

@@ -1,0 +1,301 @@
+"""The report on a study with fabricated numbers (see `fabricated_study`)."""
+
+from __future__ import annotations
+
+import csv
+import io
+import itertools
+import re
+import xml.etree.ElementTree as ET
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+import typer
+from fabricated_study import NULL_REASON, fabricate, lock
+from palimpsest.cli.stages import report as stage
+from palimpsest.core import code
+from palimpsest.core.artifact import Job, read_record
+from palimpsest.core.errors import ArtifactError
+from palimpsest.report import escape, figures, numbers, tables, wording
+from palimpsest.report.build import build
+from palimpsest.report.study import read
+
+HOSTILE = {"ewc": "<script>alert(1)</script>", "finetune": "=cmd()", "replay": "a_b%$x^2$"}
+VOID = {"meta", "br", "hr", "img", "input", "link", "use", "path"}
+
+
+@pytest.fixture(scope="module")
+def job(tmp_path_factory) -> Job:
+    opened = fabricate(tmp_path_factory.mktemp("study"))
+    build(opened)
+    return opened
+
+
+@pytest.fixture(scope="module")
+def hostile(tmp_path_factory) -> Path:
+    opened = fabricate(tmp_path_factory.mktemp("hostile"), HOSTILE)
+    build(opened)
+    return opened.study / "report"
+
+
+@pytest.fixture(scope="module")
+def html(job) -> str:
+    return (job.study / "report/index.html").read_text()
+
+
+class Balance(HTMLParser):
+    """Every element that opens closes, in order; collects identifiers, references to them, and scripts."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.ids: list[str] = []
+        self.targets: set[str] = set()
+        self.scripts = 0
+
+    def handle_starttag(self, tag, attrs):
+        about = dict(attrs)
+        self.scripts += tag == "script"
+        self.ids += [about["id"]] if "id" in about else []
+        self.targets |= {value[1:] for key, value in attrs if key == "href" and value.startswith("#")}
+        self.targets |= set((about.get("aria-labelledby") or "").split())
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.handle_starttag(tag, attrs)
+        if tag not in VOID:
+            self.open.pop()
+
+    def handle_endtag(self, tag):
+        if tag not in VOID:
+            assert self.open.pop() == tag
+
+
+def parsed(page: str) -> Balance:
+    parser = Balance()
+    parser.feed(page)
+    parser.close()
+    return parser
+
+
+def rows(content: bytes) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(content.decode())))
+
+
+def files(report: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(report)): path.read_bytes() for path in sorted(report.rglob("*")) if path.is_file()}
+
+
+def visible(page: str) -> str:
+    body = re.sub(r"<(style|svg).*?</\1>", "", page, flags=re.DOTALL)
+    return " ".join(re.sub(r"<[^>]*>", "", body).split())
+
+
+def test_two_builds_give_the_same_bytes(job, tmp_path):
+    build(fabricate(tmp_path / "elsewhere"))
+    assert files(tmp_path / "elsewhere/report") == files(job.study / "report")
+
+
+def test_the_page_is_well_formed_and_its_identifiers_are_unique(html):
+    page = parsed(html)
+    assert page.open == []
+    assert len(page.ids) == len(set(page.ids))
+    assert page.targets <= set(page.ids)
+
+
+def test_the_page_fetches_nothing_and_runs_nothing(html):
+    assert not re.search(r"\b(src|srcset|action)=", html)
+    assert not re.search(r'href="(?!#)', html)
+    assert not re.search(r"@import|url\((?!#)", html)
+    assert parsed(html).scripts == 0
+
+
+def test_no_date_and_no_place_of_this_machine_is_in_any_file(job):
+    for name, content in files(job.study / "report").items():
+        assert str(job.study).encode() not in content, name
+        assert b"CreationDate" not in content, name
+        assert b"<dc:date>" not in content, name
+
+
+def test_figures_exist_in_both_kinds(job):
+    folder = job.study / "report/figures"
+    names = {path.stem for path in folder.iterdir()}
+    assert names == {"forest", "stages", "scale", "matrix-ewc", "matrix-finetune", "matrix-replay"}
+    for name in names:
+        ET.fromstring((folder / f"{name}.svg").read_bytes())
+        assert (folder / f"{name}.pdf").read_bytes().startswith(b"%PDF")
+
+
+def test_every_file_has_a_record_with_the_tables_as_parents(job):
+    for name in files(job.study / "report"):
+        parents = read_record(job.study, f"report/{name}")["parents"]
+        assert {"plan/lock.json", "aggregate/summary.parquet", "audit/root.json"} <= parents.keys()
+
+
+def test_names_that_are_html_are_shown_and_not_run(hostile):
+    page = (hostile / "index.html").read_text()
+    assert parsed(page).scripts == 0
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page
+
+
+def test_names_are_escaped_in_latex(hostile):
+    tex = (hostile / "tables/results.tex").read_text()
+    assert r"a\_b\%\$x\textasciicircum{}2\$" in tex
+    assert r"\textless{}script\textgreater{}" in tex
+    body = [line for line in tex.splitlines() if line.endswith(r"\\")]
+    assert len({line.replace(r"\&", "").count("&") for line in body}) == 1
+
+
+def test_names_that_are_formulas_are_neutralised_in_csv_and_numbers_are_not(hostile):
+    table = rows((hostile / "tables/results.csv").read_bytes())
+    assert "'=cmd()" in {row["method"] for row in table}
+    transfer = [row["backward_transfer class_incremental mean (pp)"] for row in table[:3]]
+    assert all(float(value) < 0 for value in transfer)
+
+
+@pytest.mark.parametrize("text", ["=1", "+1", "-1", "@a", "\t=1", "  =1"])
+def test_every_start_of_a_formula_is_neutralised(text):
+    assert escape.csv_cell(text) == "'" + text
+
+
+def test_names_of_figures_are_harmless_and_distinct():
+    stems = escape.file_stems(["../x", "a/b", "a?b"])
+    assert len(set(stems.values())) == 3
+    assert not any("/" in stem or "." in stem for stem in stems.values())
+
+
+def test_failed_runs_are_counted(job, html):
+    assert '<td class="number failed">1</td>' in html
+    assert {row["method"]: row["n_failed"] for row in rows((job.study / "report/tables/results.csv").read_bytes())}[
+        "ewc"
+    ] == "1"
+
+
+def test_null_is_a_dash_with_its_reason_and_never_zero(job, html):
+    assert NULL_REASON in html
+    joint = re.search(r'<th scope="row">joint.*?</tr>', html, re.DOTALL).group()
+    assert re.findall(r'<td class="number">([^<]*)', joint)[2] == "–"
+    table = {row["method"]: row for row in rows((job.study / "report/tables/results.csv").read_bytes())}
+    assert table["joint"]["forgetting class_incremental mean (pp)"] == ""
+
+
+def test_a_cell_that_was_not_measured_is_a_dash_in_the_matrix(job):
+    study = read(job)
+    study.matrix[:] = [row for row in study.matrix if (row["stage"], row["position"]) != (1, 5)]
+    drawing = figures.matrix(study, "replay")
+    assert drawing.description.split(".  ")[0].split(". After")[0].endswith("–")
+    assert drawing.render("svg")
+
+
+def test_percent_and_percentage_points_are_told_apart(html):
+    head = re.search(r"<thead>.*?</thead>", html, re.DOTALL).group()
+    units = dict(re.findall(r'class="number">([^<]*)<span class="unit">([^<]*)', head))
+    assert units["average accuracy"] == units["learning accuracy"] == "%"
+    assert {units[name] for name in ("forgetting", "backward transfer", "intransigence (isolated)")} == {"pp"}
+    assert "percentage points" in html
+
+
+def test_the_limits_and_the_root_are_stated(html):
+    text = visible(html)
+    assert "conditional on the study's benchmark seed (7)" in text.replace("&#39;", "'")
+    assert "not independently time-stamped unless its commit was published" in text
+    assert "ef" * 32 in text
+    assert "Underpowered" in text
+
+
+def test_the_data_is_described_by_the_footer_of_its_table(html):
+    text = visible(html)
+    assert f"mnist_5k.csv.gz, SHA-256 {'ab' * 32}" in text
+    assert "Exact duplicates: 3 within a split, 0 across splits." in text
+    assert "CC BY-SA 3.0" in text
+
+
+def test_the_stage_writes_the_report_from_the_command_line(tmp_path):
+    job = fabricate(tmp_path)
+    job.write_json("plan/code/rules/report.json", code.program("palimpsest.cli.stages.report"), "code")
+    app = typer.Typer()
+    app.command("report")(stage.command)
+    app(["--study", str(tmp_path), "--code", "plan/code/rules/report.json"], standalone_mode=False)
+    assert (tmp_path / "report/index.html").is_file()
+
+
+def test_templates_and_style_are_part_of_the_program():
+    names = code.program("palimpsest.cli.stages.report")["files"]
+    assert {"palimpsest/report/page.html.j2", "palimpsest/report/style.css"} <= names.keys()
+    assert not any(name.startswith("palimpsest.training") for name in names)
+
+
+def test_a_demonstration_says_so_before_anything_else(html):
+    assert html.index("A demonstration with fabricated numbers") < html.index('id="verdict"')
+
+
+def test_optional_parts_of_the_lock_may_be_absent(tmp_path):
+    job = fabricate(tmp_path)
+    content = lock({name: name for name in ("replay", "ewc", "finetune", "joint", "isolated", "random_init")})
+    del content["power"], content["amendments"], content["study"]["title"]
+    job.write_json("plan/lock.json", content, "lock")
+    build(job)
+    page = (tmp_path / "report/index.html").read_text()
+    assert "<h1>fabricated</h1>" in page
+    assert "Underpowered" not in page
+
+
+def test_a_table_that_was_changed_is_refused(tmp_path):
+    job = fabricate(tmp_path)
+    (tmp_path / "audit/root.json").write_text('{"root": "00", "shards": {}}')
+    with pytest.raises(ArtifactError, match="not the one that was written"):
+        build(job)
+
+
+def test_not_significant_is_never_worded_as_equal(job):
+    row = dict(read(job).comparisons[1])
+    for verdict in ("inconclusive", "not shown better"):
+        sentence = wording.verdict({**row, "verdict": verdict}, 0.02)
+        assert "no evidence that they are equal" in sentence
+        assert "equivalent" not in sentence
+    nothing = wording.verdict({**row, "verdict": None, "reason": "fewer than two pairs"}, 0.02)
+    assert nothing == "No verdict on ewc and finetune: fewer than two pairs."
+
+
+@pytest.mark.parametrize(
+    ("verdict", "standing"),
+    [("better", "secondary, confirmatory"), ("worse", "secondary, confirmatory")]
+    + [(v, "secondary, exploratory: the primary comparison does not reject") for v in ("inconclusive", "equivalent")],
+)
+def test_a_secondary_comparison_confirms_only_if_the_primary_rejects(job, verdict, standing):
+    primary, secondary, _ = read(job).comparisons
+    assert wording.standing(secondary, {**primary, "verdict": verdict}) == standing
+
+
+def test_a_one_sided_interval_has_one_bound(job):
+    row = {**read(job).comparisons[0], "ci_high": None, "alternative": "greater"}
+    assert wording.interval(row) == "95% lower bound +59.1"
+
+
+def test_a_comparison_without_interval_is_still_drawn(job):
+    study = read(job)
+    study.comparisons[0].update(ci_low=None, ci_high=None, p=None, t=None)
+    assert figures.forest(study).render("svg")
+    assert b"no interval" in figures.forest(study).description.encode()
+    assert tables.comparisons_csv(study)
+
+
+@pytest.mark.parametrize(("mask", "expected"), [("all", 0.1), ("current", 0.5), ("seen", None)])
+def test_chance_is_given_only_where_the_number_of_outputs_is_fixed(job, mask, expected):
+    study = read(job)
+    study.plan["evaluation_mask"] = mask
+    found = wording.chance(study)
+    assert (found and found[0]) == expected
+
+
+def test_labels_at_the_ends_of_curves_keep_apart():
+    heights = figures._spread([99.0, 98.0, 97.0, 10.0])
+    assert heights == sorted(heights)
+    assert all(b - a >= 6 for a, b in itertools.pairwise(heights))
+    assert heights[-1] <= 100
+
+
+def test_nan_is_missing_too():
+    assert numbers.percent(float("nan")) == numbers.points(float("nan")) == "–"

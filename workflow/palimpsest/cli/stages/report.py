@@ -1,0 +1,12 @@
+"""The stage `report`: one page, figures and tables of a study."""
+
+from __future__ import annotations
+
+from palimpsest.cli.begin import CodeFile, StudyFolder, begin
+
+
+def command(study: StudyFolder, code: CodeFile) -> None:
+    """Write the study's report: report/index.html, report/figures/ and report/tables/."""
+    from palimpsest.report.build import build
+
+    build(begin(study, "report", code))

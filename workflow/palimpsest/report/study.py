@@ -1,0 +1,110 @@
+"""What the report reads: the locked plan and the tables that the analysis made of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow.compute as pc
+
+from palimpsest.core.artifact import Job
+from palimpsest.report.numbers import is_missing
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Study:
+    """Everything that the report shows, as it was read.
+
+    Args:
+        lock: the locked plan.
+        summary: rows of `aggregate/summary.parquet`.
+        matrix: rows of `aggregate/matrix.parquet`.
+        comparisons: rows of `statistics/comparisons.parquet`, in the order of the plan.
+        reasons: (method, protocol, metric) → why the metric is null, of the runs where it is.
+        root: content of `audit/root.json`.
+        data: footer of `data/samples.parquet`.
+    """
+
+    lock: Row
+    summary: list[Row]
+    matrix: list[Row]
+    comparisons: list[Row]
+    reasons: dict[tuple[str, str, str], tuple[str, ...]]
+    root: Row
+    data: Row
+
+    @property
+    def plan(self) -> Row:
+        """The study as it was written, with every default spelled out."""
+        return self.lock["study"]
+
+    @property
+    def protocol(self) -> str:
+        """The protocol under which the study runs."""
+        return self.plan["protocol"]
+
+    @property
+    def n_tasks(self) -> int:
+        """Number of stages that a run goes through."""
+        return max((len(tasks) for tasks in self.lock["orders"].values()), default=0)
+
+    def names(self, role: str) -> list[str]:
+        """Names of what was run in a role ("method" or "reference"), in the order of the plan."""
+        return [name for name, about in self.lock["methods"].items() if about["role"] == role]
+
+    def scalar(self, method: str, protocol: str, metric: str) -> Row | None:
+        """The summary of a metric that has one value per run; None where there is none."""
+        rows = self._summaries(method, protocol, metric)
+        return next((row for row in rows if is_missing(row["index"])), None)
+
+    def curve(self, method: str, protocol: str, metric: str) -> list[Row]:
+        """The summaries of a metric that has a value per stage, where it is known, by stage."""
+        rows = self._summaries(method, protocol, metric)
+        known = [row for row in rows if not is_missing(row["index"]) and not is_missing(row["mean"])]
+        return sorted(known, key=lambda row: row["index"])
+
+    def cells(self, method: str, protocol: str) -> dict[tuple[int, int], Row]:
+        """The mean accuracy matrix of a method: (stage, position) → row; what was not measured is absent."""
+        rows = [row for row in self.matrix if (row["method"], row["protocol"]) == (method, protocol)]
+        return {(row["stage"], row["position"]): row for row in rows if not is_missing(row["mean"])}
+
+    def _summaries(self, method: str, protocol: str, metric: str) -> Iterable[Row]:
+        key = (method, protocol, metric)
+        rows = (row for row in self.summary if (row["method"], row["protocol"], row["metric"]) == key)
+        return (row for row in rows if row["task"] is None)
+
+
+def read(job: Job) -> Study:
+    """Read all that the report needs; raises `ArtifactError` where something is missing or was changed."""
+    lock = job.read_json("plan/lock.json")
+    metrics = job.read_table("aggregate/metrics.parquet", "metrics")
+    nulls = metrics.filter(pc.field("value").is_null(nan_is_null=True) & pc.field("index").is_null())
+    comparisons = job.read_table("statistics/comparisons.parquet", "comparisons").to_pylist()
+    return Study(
+        lock=lock,
+        summary=job.read_table("aggregate/summary.parquet", "summary").to_pylist(),
+        matrix=job.read_table("aggregate/matrix.parquet", "matrix_summary").to_pylist(),
+        comparisons=_in_order_of_plan(comparisons, lock),
+        reasons=_reasons(nulls.to_pylist()),
+        root=job.read_json("audit/root.json"),
+        data=job.read_footer("data/samples.parquet"),
+    )
+
+
+def _in_order_of_plan(comparisons: list[Row], lock: Row) -> list[Row]:
+    analysis = lock["study"]["analysis"]
+    named = [analysis["primary"]["name"], *(secondary["name"] for secondary in analysis["secondary"])]
+    place = {name: position for position, name in enumerate(named)}
+    return sorted(comparisons, key=lambda row: (place.get(row["comparison"], len(place)), row["comparison"]))
+
+
+def _reasons(nulls: list[Row]) -> dict[tuple[str, str, str], tuple[str, ...]]:
+    found: dict[tuple[str, str, str], set[str]] = {}
+    for row in nulls:
+        if row["missing"] and row["task"] is None:
+            method = row["run"].rsplit("/", 1)[0]
+            found.setdefault((method, row["protocol"], row["metric"]), set()).add(row["missing"])
+    return {key: tuple(sorted(reasons)) for key, reasons in found.items()}

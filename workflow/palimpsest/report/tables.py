@@ -1,0 +1,145 @@
+"""The report's tables as files: CSV for programs and spreadsheets, LaTeX (booktabs) for papers."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Sequence
+
+from palimpsest.report import wording
+from palimpsest.report.escape import csv_cell, latex
+from palimpsest.report.numbers import MISSING, hundredfold, is_missing, p_value, points
+from palimpsest.report.results import Estimate, Result, Results
+from palimpsest.report.study import Row, Study
+
+Cell = str | float | None
+
+
+def csv_bytes(headings: Sequence[str], rows: Iterable[Sequence[Cell]]) -> bytes:
+    """A CSV file; texts that a spreadsheet would run are neutralised, what is missing is an empty cell."""
+    file = io.StringIO()
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow([csv_cell(heading) for heading in headings])
+    writer.writerows([csv_cell(cell) for cell in row] for row in rows)
+    return file.getvalue().encode()
+
+
+def latex_table(
+    headings: Sequence[str], blocks: Sequence[Sequence[Sequence[str]]], caption: str, n_text_columns: int
+) -> bytes:
+    """A `table` with booktabs rules (`\\usepackage{booktabs}`): the first columns are text, the others numbers.
+
+    Args:
+        headings: one per column.
+        blocks: groups of rows, a rule between them.
+        caption: the table's caption.
+        n_text_columns: how many columns are set flush left.
+    """
+    columns = "l" * n_text_columns + "r" * (len(headings) - n_text_columns)
+    body = "\n  \\midrule\n".join("\n".join(_latex_line(row) for row in block) for block in blocks if block)
+    return (
+        "% needs \\usepackage{booktabs}\n"
+        f"\\begin{{table}}\n  \\centering\n  \\caption{{{latex(caption)}}}\n"
+        f"  \\begin{{tabular}}{{{columns}}}\n  \\toprule\n{_latex_line(headings)}\n  \\midrule\n{body}\n"
+        "  \\bottomrule\n  \\end{tabular}\n\\end{table}\n"
+    ).encode()
+
+
+def results_csv(results: Results) -> bytes:
+    """The results table with mean, SD, interval, worst value and counts in columns of their own."""
+    parts = ("mean", "sd", "ci_low", "ci_high", "worst", "n")
+    headings = ["method", "role", "n", "n_failed", *wording.NEEDS]
+    for column in results.columns:
+        units = {**dict.fromkeys(parts, f" ({column.unit})"), "sd": " (pp)", "n": ""}
+        headings += [f"{column.key} {part}{units[part]}" for part in parts]
+    return csv_bytes(headings, [_result_cells(result) for result in results.rows])
+
+
+def results_tex(results: Results) -> bytes:
+    """The results table as printed: mean ± SD, references under the methods."""
+    headings = ["method", *(f"{column.heading}, {column.unit}" for column in results.columns), "n", "failed"]
+    blocks = [[_result_texts(result) for result in block] for block in (results.methods, results.references)]
+    return latex_table(headings, blocks, results.caption, n_text_columns=1)
+
+
+def comparisons_csv(study: Study) -> bytes:
+    """Every comparison with its numbers."""
+    texts = ("comparison", "role", "a", "b", "protocol", "metric", "alternative", "verdict", "reason")
+    counts = ("index", "n", "n_failed_a", "n_failed_b", "df")
+    statistics = ("alpha", "t", "p", "p_adjusted")
+    differences = ("mean", "sd", "standard_error", "ci_low", "ci_high")
+    headings = [*texts, *counts, *statistics, *(f"{name} (percentage points)" for name in differences)]
+    rows = (
+        [*(_number(row[name]) for name in (*texts, *counts, *statistics)), *(hundredfold(row[d]) for d in differences)]
+        for row in study.comparisons
+    )
+    return csv_bytes(headings, rows)
+
+
+def comparisons_tex(study: Study) -> bytes:
+    """The comparisons as printed."""
+    headings = ["comparison", "A", "B", "quantity", "verdict", "A − B, pp", "interval, pp", "p", "adjusted p", "n"]
+    rows = [_comparison_texts(row) for row in study.comparisons]
+    blocks = [[text for row, text in rows if row["role"] == "primary"], [t for r, t in rows if r["role"] != "primary"]]
+    caption = "Paired comparisons: mean difference A − B in percentage points with its interval."
+    return latex_table(headings, blocks, caption, n_text_columns=5)
+
+
+def matrices_csv(study: Study) -> bytes:
+    """The mean accuracy matrices, one row per cell."""
+    rows = [
+        [
+            *(row[name] for name in ("method", "protocol", "stage", "position", "n")),
+            hundredfold(row["mean"]),
+            hundredfold(row["sd"]),
+        ]
+        for row in study.matrix
+    ]
+    return csv_bytes(["method", "protocol", "stage", "position", "n", "mean (%)", "sd (percentage points)"], rows)
+
+
+def stages_csv(study: Study) -> bytes:
+    """Average accuracy on the tasks seen so far, one row per method and stage."""
+    rows = [
+        [name, study.protocol, row["index"], row["n"], *(hundredfold(row[c]) for c in ("mean", "sd"))]
+        for name in study.lock["methods"]
+        for row in study.curve(name, study.protocol, "average_accuracy_at_k")
+    ]
+    return csv_bytes(["method", "protocol", "stage", "n", "mean (%)", "sd (percentage points)"], rows)
+
+
+def _latex_line(cells: Sequence[str]) -> str:
+    return "  " + " & ".join(latex(cell) for cell in cells) + r" \\"
+
+
+def _result_cells(result: Result) -> list[Cell]:
+    declared = ["yes" if result.about[key] else "no" for key in wording.NEEDS]
+    cells: list[Cell] = [result.name, result.about["role"], result.n, result.n_failed, *declared]
+    for estimate in result.estimates:
+        row = estimate.row or {}
+        cells += [hundredfold(row.get(part)) for part in ("mean", "sd", "ci_low", "ci_high", "worst")] + [row.get("n")]
+    return cells
+
+
+def _result_texts(result: Result) -> list[str]:
+    return [result.name, *(_estimate_text(e) for e in result.estimates), _count(result.n), _count(result.n_failed)]
+
+
+def _estimate_text(estimate: Estimate) -> str:
+    return estimate.mean if estimate.sd == MISSING else f"{estimate.mean} ± {estimate.sd}"
+
+
+def _comparison_texts(row: Row) -> tuple[Row, list[str]]:
+    interval = f"{points(row['ci_low'])} to {points(row['ci_high'])}"
+    texts = [row["comparison"], row["a"], row["b"], wording.quantity(row), row["verdict"] or MISSING]
+    probabilities = [p_value(row[name]).removeprefix("= ") for name in ("p", "p_adjusted")]
+    numbers = [points(row["mean"]), interval, *probabilities, _count(row["n"])]
+    return row, [*texts, *numbers]
+
+
+def _number(value: Cell) -> Cell:
+    return None if isinstance(value, float) and is_missing(value) else value
+
+
+def _count(value: int | None) -> str:
+    return MISSING if value is None else str(value)
