@@ -16,4 +16,4 @@ include: "workflow/rules/report.smk"
 rule all:
     default_target: True
     input:
-        [f"{STUDY}/evaluation/{r}/matrix.parquet" for r in grid.runs], [f"{STUDY}/runs/{r}/outcome.parquet" for r in grid.runs], f"{STUDY}/plan/runs.parquet"
+        f"{STUDY}/report/index.html",

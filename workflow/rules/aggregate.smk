@@ -1,0 +1,16 @@
+rule aggregate:
+    input:
+        code=f"{STUDY}/plan/code/rules/aggregate.json",
+        ledger=[f"{STUDY}/audit/ledger/{method}.parquet" for method in grid.methods],
+    output:
+        f"{STUDY}/aggregate/metrics.parquet",
+        f"{STUDY}/aggregate/summary.parquet",
+        f"{STUDY}/aggregate/matrix.parquet",
+    log:
+        f"{STUDY}/telemetry/logs/aggregate.log",
+    params:
+        study=STUDY,
+        methods=json.dumps(grid.methods),
+    shell:
+        "palimpsest stage aggregate --study {params.study} --code plan/code/rules/aggregate.json"
+        " --methods {params.methods:q} > {log} 2>&1"

@@ -1,5 +1,6 @@
 # The study, its grid of runs, and the program of every rule: read once, when the workflow is parsed.
 
+import json
 import re
 from pathlib import Path
 

@@ -1,0 +1,16 @@
+rule report:
+    input:
+        code=f"{STUDY}/plan/code/rules/report.json",
+        lock=f"{STUDY}/plan/lock.json",
+        samples=f"{STUDY}/data/samples.parquet",
+        tables=[f"{STUDY}/aggregate/{table}.parquet" for table in ("metrics", "summary", "matrix")],
+        comparisons=f"{STUDY}/statistics/comparisons.parquet",
+        root=f"{STUDY}/audit/root.json",
+    output:
+        f"{STUDY}/report/index.html",
+    log:
+        f"{STUDY}/telemetry/logs/report.log",
+    params:
+        study=STUDY,
+    shell:
+        "palimpsest stage report --study {params.study} --code plan/code/rules/report.json > {log} 2>&1"

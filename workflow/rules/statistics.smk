@@ -1,0 +1,14 @@
+rule statistics:
+    input:
+        code=f"{STUDY}/plan/code/rules/statistics.json",
+        metrics=f"{STUDY}/aggregate/metrics.parquet",
+    output:
+        f"{STUDY}/statistics/comparisons.parquet",
+    log:
+        f"{STUDY}/telemetry/logs/statistics.log",
+    params:
+        study=STUDY,
+        analysis=grid.analysis,
+    shell:
+        "palimpsest stage statistics --study {params.study} --code plan/code/rules/statistics.json"
+        " --analysis {params.analysis:q} > {log} 2>&1"

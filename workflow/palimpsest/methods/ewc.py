@@ -1,9 +1,9 @@
 """Elastic weight consolidation, with one quadratic penalty for each learned task.
 
 The penalty is λ/2 Σ_t Σ_i F_{t,i} (θ_i − θ*_{t,i})²: θ*_t are the weights after task t, F_t is the diagonal of the
-Fisher information there. Estimator `sampled`: over n training samples of the task, drawn without replacement, with one
-label y each drawn from the model's own prediction p(y | x), F_{t,i} is the mean of (∂ log p(y | x) / ∂θ_i)², squared for
-each sample (never the square of a mean over a batch).
+Fisher information there. Estimator `sampled`: n training samples of the task are drawn without replacement, and for
+each one label y from the model's own prediction p(y | x); F_{t,i} is the mean of (∂ log p(y | x) / ∂θ_i)², squared
+sample by sample (never the square of a mean over a batch).
 """
 
 from __future__ import annotations

@@ -7,10 +7,13 @@ from functools import cached_property
 from typing import Any
 
 from palimpsest.core import code
+from palimpsest.core.catalog import Catalog
 from palimpsest.core.hashing import canonical_json, hash_json
 from palimpsest.plan.schedule import stages
 
+METRICS = Catalog("palimpsest.metrics", "metric")
 REFERENCES = ("random_init", "isolated", "joint")
+RULES_OF_THE_STUDY = ("plan", "data", "collect", "metrics", "ledger", "aggregate", "statistics", "audit", "report")
 Spec = dict[str, Any]
 
 
@@ -105,11 +108,22 @@ class Grid:
         """The run's specification in canonical JSON, as its jobs get it."""
         return canonical_json(self.run(wildcards).spec).decode()
 
-    def reference(self, name: str, wildcards: Any) -> str | None:
-        """The reference run that belongs to a run: the one of its own unit, else of its seed; null if there is none."""
-        unit = wildcards.unit
-        candidates = (f"{name}/{unit}", f"{name}/{unit.split('-')[0]}")
-        return next((candidate for candidate in candidates if candidate in self.runs), None)
+    def references(self, wildcards: Any) -> dict[str, str]:
+        """Reference runs by name: those of the run's own unit, else of its seed. A reference itself has none."""
+        if wildcards.method in REFERENCES:
+            return {}
+        units = (wildcards.unit, wildcards.unit.split("-")[0])
+        candidates = [(name, f"{name}/{unit}") for unit in reversed(units) for name in REFERENCES]
+        return {name: run for name, run in candidates if run in self.runs}
+
+    def schedule(self, method: str) -> str:
+        """Which tasks each stage of the method trains on (`plan.schedule`)."""
+        return self.plan["methods"][method]["schedule"]
+
+    @property
+    def protocols(self) -> list[str]:
+        """The protocols by which predictions are read: the study's own, and the choice within the task."""
+        return sorted({self.plan["study"]["protocol"], "task_incremental"})
 
     def blocks(self, stages_per_job: int | str) -> dict[Block, list[str]]:
         """How the stages are cut into jobs: each block with the methods that have it."""
@@ -160,15 +174,13 @@ class Grid:
         ]
 
     def programs(self) -> dict[str, str]:
-        """The program of every rule, by its name below `plan/code/`, as canonical JSON; hashed once, when the workflow is parsed."""
+        """The program of every rule in canonical JSON, by its name below `plan/code/`."""
         found = {}
         for method in self.methods:
             found[method] = code.program("palimpsest.cli.stages.train", self.modules(method))
             found[f"evaluate/{method}"] = code.program("palimpsest.cli.stages.evaluate", self.modules(method))
+        found_by_name = {"data": self.data_modules, "metrics": METRICS.modules, "statistics": METRICS.modules}
         for rule in RULES_OF_THE_STUDY:
-            modules = self.data_modules() if rule == "data" else []
+            modules = found_by_name[rule]() if rule in found_by_name else []
             found[f"rules/{rule}"] = code.program(f"palimpsest.cli.stages.{rule}", modules)
         return {name: canonical_json(program).decode() for name, program in found.items()}
-
-
-RULES_OF_THE_STUDY = ("plan", "data", "collect", "metrics", "ledger", "aggregate", "statistics", "audit", "report")
