@@ -46,11 +46,17 @@ def read_yaml(path: Path) -> YamlFile:
     """Read a YAML file.
 
     Raises:
-        StudyError: there is no such file, it is not YAML, or a key stands twice in one mapping.
+        StudyError: there is no such file, it is not plain YAML, or a key stands twice in one mapping.
     """
     try:
         loader = _Loader(path.read_text(encoding="utf-8"))
         node = loader.get_single_node()
+        lines: dict[Place, int] = {}
+        if node is not None:
+            _walk(node, (), lines, path)
+        return YamlFile(path, loader.construct_document(node) if node is not None else None, lines)
+    except StudyError:
+        raise
     except OSError as error:
         raise StudyError(
             "the study file cannot be read",
@@ -59,7 +65,8 @@ def read_yaml(path: Path) -> YamlFile:
             got=error.strerror or str(error),
             next="give the path of a study, such as config/demo.yaml",
         ) from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        # ValueError: text that is not UTF-8, or a date that does not exist; RecursionError: an alias of itself.
         mark = getattr(error, "problem_mark", None)
         raise StudyError(
             "the study file is not YAML",
@@ -68,10 +75,6 @@ def read_yaml(path: Path) -> YamlFile:
             got=getattr(error, "problem", None) or str(error),
             next="correct the line; mind the indentation",
         ) from None
-    lines: dict[Place, int] = {}
-    if node is not None:
-        _walk(node, (), lines, path)
-    return YamlFile(path, loader.construct_document(node) if node is not None else None, lines)
 
 
 def _walk(node: yaml.Node, place: Place, lines: dict[Place, int], path: Path) -> None:
