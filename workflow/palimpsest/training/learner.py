@@ -46,14 +46,18 @@ class Learner:
         }
 
     def restore(self, content: dict[str, Any], *, with_optimizer: bool) -> None:
-        """Take over a checkpoint's content; without its optimizer and scheduler where a stage starts them afresh."""
+        """Take over the parent's checkpoint, without its optimizer where a stage starts afresh; schedules always do."""
         self.model.load_state_dict(content["model"])
         self.method = content["method"]
         self.epoch, self.batch = content["sampler"]["epoch"], content["sampler"]["batch"]
         self.step, self.samples_seen = content["counters"]["step"], content["counters"]["samples_seen"]
         if with_optimizer:
+            rates = [group["lr"] for group in self.optimizer.param_groups]
             state = {int(key): value for key, value in content["optimizer"]["state"].items()}
             self.optimizer.load_state_dict({**content["optimizer"], "state": state})
+            # The checkpoint's rate is where the parent's schedule ended; this stage's begins at the study's.
+            for group, rate in zip(self.optimizer.param_groups, rates, strict=True):
+                group["lr"] = rate
 
 
 def fresh_model(spec: dict[str, Any]) -> nn.Module:
