@@ -34,7 +34,8 @@ class StepCounter:
                 gradients = torch.autograd.grad(loss.value, list(copied.model.parameters()), allow_unused=True)
                 if self.method.projects:
                     names = [name for name, _ in copied.model.named_parameters()]
-                    self.method.project(copied, state, dict(zip(names, gradients, strict=True)))
+                    found = {name: g for name, g in zip(names, gradients, strict=True) if g is not None}
+                    self.method.project(copied, state, found)
             self.known[shape] = counter.get_total_flops()
         return self.known[shape]
 
