@@ -59,7 +59,7 @@ def spec_of(
     *,
     order: Sequence[str] = ("t1", "t2", "t3"),
     seed: int = 0,
-    schedule: str = "sequential",
+    stage_schedule: str = "sequential",
     hidden: Sequence[int] = (8,),
     mask: str = "all",
     protocol: str = "class_incremental",
@@ -90,7 +90,7 @@ def spec_of(
         "hyperparameters": hyperparameters or {},
         "seed": seed,
         "order": list(order),
-        "stages": stages(schedule, order, "per_stage"),
+        "stages": stages(stage_schedule, order, "per_stage"),
     }
 
 
