@@ -2,7 +2,8 @@
 
 Tensors lie in the file under their path in the nesting (`model/head.weight`). All else, and the shape of the nesting,
 stands as canonical JSON in the one metadata key `lineage`, beside where the checkpoint came from; several keys would be
-written in random order. Numbers that JSON cannot say (NaN, infinity) are stored as tensors.
+written in random order. Numbers that canonical JSON would not give back as they are (NaN, infinity, and 1.0, which it
+writes as 1) are stored as tensors.
 """
 
 from __future__ import annotations
@@ -51,11 +52,12 @@ def _take_out_tensors(value: Any, path: str, tensors: dict[str, torch.Tensor]) -
     if isinstance(value, torch.Tensor):
         tensors[path] = value.detach().contiguous().clone()
         return {_TENSOR: path}
-    if isinstance(value, float) and not math.isfinite(value):
+    if isinstance(value, float) and (not math.isfinite(value) or value.is_integer()):
         tensors[path] = torch.tensor(value, dtype=torch.float64)
         return {_NUMBER: path}
     if isinstance(value, dict):
-        assert all(isinstance(key, str) for key in value), f"keys of {path or 'the checkpoint'} must be text"
+        plain = all(isinstance(key, str) and "/" not in key for key in value)
+        assert plain, f"keys of {path or 'the checkpoint'} must be text without a slash"
         return {key: _take_out_tensors(item, f"{path}/{key}".lstrip("/"), tensors) for key, item in value.items()}
     if isinstance(value, list):
         return [_take_out_tensors(item, f"{path}/{index}", tensors) for index, item in enumerate(value)]
