@@ -21,16 +21,16 @@ def collect_run(job: Job, run: str, numbers: list[int]) -> None:
         "steps",
         pa.concat_tables([job.read_table(f"{folder}/{name}", "steps") for name in names]),
     )
-    last = records[-1]
-    ended = last["status"] == "ended"
+    # The stages of a reference may be independent of one another: one that ended counts, wherever it stands.
+    outcome = next((record for record in records if record["status"] == "ended"), records[-1])
     job.write_table(
         f"{folder}/outcome.parquet",
         "outcome",
         {
-            "status": [last["status"]],
-            "stage": [last["ended_in"] if ended else last["stage"]],
-            "step": [last["step"]],
-            "reason": [last["reason"]],
+            "status": [outcome["status"]],
+            "stage": [outcome["ended_in"] or outcome["stage"]],
+            "step": [outcome["step"]],
+            "reason": [outcome["reason"]],
         },
     )
     job.write_telemetry(f"telemetry/{run}.parquet", "telemetry", _attempts(job, run))
