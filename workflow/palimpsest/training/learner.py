@@ -65,7 +65,9 @@ def fresh_model(spec: dict[str, Any]) -> nn.Module:
     module = MODELS.load(spec["model"]["name"], "model.name")
     inputs = spec["inputs"]
     options = module.Options.model_validate(spec["model"]["options"])
-    model = module.build(options, tuple(inputs["shape"]), inputs["n_outputs"])
+    # Layers draw from torch's global generator when they are made; the streams' values replace what they drew.
+    with torch.random.fork_rng(devices=[]):
+        model = module.build(options, tuple(inputs["shape"]), inputs["n_outputs"])
     set_initial_weights(model, spec["seed"])
     return model
 
