@@ -26,9 +26,9 @@ class PerClass(BaseModel):
     """How many samples of each class go where."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
-    train: int = Field(ge=1, description="Samples of each class for training.")
-    validation: int = Field(ge=0, description="Samples of each class for what feeds back into a run.")
-    test: int = Field(ge=1, description="Samples of each class for reporting.")
+    train: int = Field(ge=1, description="Samples of each class for training.", examples=[350])
+    validation: int = Field(ge=0, description="Samples of each class for what feeds back into a run.", examples=[50])
+    test: int = Field(ge=1, description="Samples of each class for reporting.", examples=[100])
 
 
 class Options(BaseModel):

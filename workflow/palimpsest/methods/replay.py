@@ -29,7 +29,9 @@ class Hyperparameters(BaseModel):
         description="Memory for stored samples, in bytes: each costs its input as stored and its label. 0 stores none.",
         examples=[157000],
     )
-    replayed: int = Field(ge=1, description="Stored samples added to each step, as far as there are so many.")
+    replayed: int = Field(
+        ge=1, description="Stored samples added to each step, as far as there are so many.", examples=[10]
+    )
 
 
 def capacity(hyperparameters: Hyperparameters, facts: Facts) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections import OrderedDict
+from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 from torch import nn
@@ -16,7 +17,9 @@ class Options(BaseModel):
     """Options of the model `mlp`."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
-    hidden: list[int] = Field(description="Width of each hidden layer, in units.", examples=[[256, 256]])
+    hidden: list[Annotated[int, Field(ge=1)]] = Field(
+        description="Width of each hidden layer, in units.", examples=[[256, 256]]
+    )
 
 
 def build(options: Options, input_shape: tuple[int, ...], n_outputs: int) -> nn.Module:
