@@ -55,7 +55,7 @@ def matrix(predictions: pa.Table, spec: dict[str, Any]) -> Columns:
     rows = defaultdict(list)
     for protocol, (predicted, log_probability) in columns.items():
         for (stage, task), cell in _cells(predictions):
-            correct = pc.equal(cell[predicted], cell["label"])
+            correct = pc.fill_null(pc.equal(cell[predicted], cell["label"]), False)
             rows["protocol"].append(protocol)
             rows["stage"].append(stage)
             rows["trained_task"].append(trained[stage])
@@ -99,19 +99,23 @@ def _predict(
         "task": samples.table["task"],
         "sample": samples.table["sample"],
         "label": samples.table["label"],
-        "predicted": pa.array(predicted, pa.int32()),
-        "predicted_in_task": pa.array(in_task, pa.int32()),
+        "predicted": predicted,
+        "predicted_in_task": in_task,
         "label_log_probability": _finite(log_probability),
         "label_log_probability_in_task": _finite(in_task_log_probability),
     }
 
 
-def _choose(scores: torch.Tensor, labels: torch.Tensor, mask: torch.Tensor | None) -> tuple[np.ndarray, np.ndarray]:
-    """Most probable output among those allowed, and the log-probability of the label among them."""
+def _choose(scores: torch.Tensor, labels: torch.Tensor, mask: torch.Tensor | None) -> tuple[pa.Array, np.ndarray]:
+    """Most probable output among those allowed, and the log-probability of the label among them.
+
+    There is no choice (null) where no output is allowed, as for the untrained model under `seen`, or a score is NaN.
+    """
     allowed = scores if mask is None else scores.masked_fill(~mask[labels], -torch.inf)
     log_probabilities = torch.log_softmax(allowed, dim=1)
     of_label = log_probabilities.gather(1, labels[:, None])[:, 0]
-    return allowed.argmax(dim=1).numpy().astype(np.int32), of_label.numpy()
+    no_choice = torch.isneginf(allowed).all(dim=1) | torch.isnan(allowed).any(dim=1)
+    return pa.array(allowed.argmax(dim=1).numpy(), pa.int32(), mask=no_choice.numpy()), of_label.numpy()
 
 
 def _finite(values: np.ndarray) -> pa.Array:
