@@ -81,3 +81,12 @@ def test_a_layer_without_units_is_refused(hidden):
     """The perceptron's widths are checked when the study is locked, not when it is trained."""
     with pytest.raises(ValidationError, match="greater than or equal to 1"):
         MODELS.load("mlp", "").Options.model_validate({"hidden": hidden})
+
+
+def test_layers_of_one_shape_differ():
+    """Two hidden layers of the same shape have streams of their own."""
+    module = MODELS.load("mlp", "")
+    model = module.build(module.Options(hidden=[64, 64]), SHAPE, N_OUTPUTS)
+    set_initial_weights(model, 0)
+    assert model.hidden1.weight.shape == model.hidden2.weight.shape
+    assert not torch.equal(model.hidden1.weight, model.hidden2.weight)

@@ -174,6 +174,16 @@ def test_loaded_tensors_are_copies(tmp_path):
     assert (tmp_path / "a.safetensors").read_bytes() == before
 
 
+def test_loaded_tensors_are_aligned(tmp_path):
+    """Tensors behind others of odd sizes lie where torch would put them: elsewhere, sums come out in another order."""
+    content = {f"t{n}": torch.zeros(n, dtype=torch.uint8) for n in (1, 3, 5, 7)} | {
+        "w": torch.ones(9),
+        "x": torch.ones(2),
+    }
+    back = there_and_back(tmp_path, content)
+    assert {tensor.data_ptr() % 64 for tensor in back.values()} == {0}
+
+
 def test_a_flipped_bit_is_found_on_reading(tmp_path):
     """A checkpoint that changed is refused before anything of it is used."""
     job = Job(tmp_path, "train", "c", "e")

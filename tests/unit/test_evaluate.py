@@ -11,6 +11,7 @@ import torch
 from palimpsest.core.artifact import Job, read_plain_table
 from palimpsest.core.tables import TABLES
 from palimpsest.evaluation.evaluate import _choose, matrix
+from palimpsest.training.learner import fresh_model
 from palimpsest.training.stage import seen_tasks, training_mask
 from tiny import checkpoint, evaluate, new_study, spec_of, train
 
@@ -175,8 +176,6 @@ def test_every_test_sample_is_predicted_once_a_stage(study):
 
 def test_predictions_are_those_of_the_checkpoint(study):
     """Each prediction is the argmax of the checkpoint's model, computed here one sample at a time."""
-    from palimpsest.training.learner import fresh_model
-
     train(study, spec_of(), "one/s0-o0")
     evaluate(study, spec_of(), "one/s0-o0")
     model = fresh_model(spec_of())
@@ -219,3 +218,32 @@ def test_the_untrained_model_is_evaluated_under_all(study):
     rows = read(study, "matrix", "untrained/s0")
     assert {(row["stage"], row["trained_task"]) for row in rows} == {(0, None)}
     assert all(row["loss_sum"] > 0 for row in rows)
+
+
+def test_the_mask_of_evaluation_decides(study):
+    """A run trained under `all` and evaluated under `seen` chooses among seen outputs: only 0 and 1 after stage 1."""
+    spec = spec_of(learning_rate=1e-9) | {"evaluation_mask": "seen"}
+    train(study, spec, "masks/s0-o0")
+    evaluate(study, spec, "masks/s0-o0")
+    first = {row["predicted"] for row in read(study, "predictions", "masks/s0-o0") if row["stage"] == 1}
+    assert first <= {0, 1}
+    train(study, spec_of(learning_rate=1e-9), "no-masks/s0-o0")
+    evaluate(study, spec_of(learning_rate=1e-9), "no-masks/s0-o0")
+    assert not {row["predicted"] for row in read(study, "predictions", "no-masks/s0-o0") if row["stage"] == 1} <= {0, 1}
+
+
+def test_the_model_is_evaluated_and_not_trained(study, monkeypatch):
+    """Layers that behave otherwise in training (dropout) are in the mode of evaluation; no gradients."""
+    met = []
+
+    def watched(spec):
+        model = fresh_model(spec)
+        model.register_forward_hook(
+            lambda module, inputs, outputs: met.append((module.training, outputs.requires_grad))
+        )
+        return model
+
+    train(study, spec_of(), "mode/s0-o0")
+    monkeypatch.setattr("palimpsest.evaluation.evaluate.fresh_model", watched)
+    evaluate(study, spec_of(), "mode/s0-o0")
+    assert set(met) == {(False, False)}
