@@ -11,6 +11,12 @@ import numpy as np
 import pytest
 from palimpsest.metrics._declaration import Inputs
 from palimpsest.metrics._evaluate import missing, values
+from palimpsest.statistics.gates import failed_gates
+from palimpsest.statistics.order_disparity import order_disparity
+from palimpsest.statistics.paired import paired_t
+from palimpsest.statistics.verdict import reach_verdict
+from palimpsest.statistics.wilcoxon import wilcoxon_p
+from palimpsest.statistics.worst_task import worst_task_change
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 FOLDERS = [REPOSITORY / "tests" / "cases", REPOSITORY.parent / "shared" / "cases"]
@@ -42,7 +48,48 @@ def check_aggregate(case: dict[str, Any]) -> None:
         _compare(values(name, inputs).mean(axis=0), expected, _scale(case))
 
 
-CHECKS: dict[str, Callable[[dict[str, Any]], None]] = {"metrics": check_metrics, "aggregate": check_aggregate}
+def check_paired(case: dict[str, Any]) -> None:
+    expected, alpha = case["expect"], case["inputs"]["alpha"]
+    test = paired_t(np.array(case["inputs"]["differences"], dtype=float), "two-sided", alpha)
+    for name in ("mean", "sd", "standard_error", "t", "df", "ci_low", "ci_high"):
+        _compare(getattr(test, name), expected[name], scale=1.0)
+    _compare(test.p, expected["p_two_sided"], scale=1.0)
+    rules: dict[str, Any] = {"alternative": "two-sided", "direction": "higher", "alpha": alpha, "margin": None}
+    assert reach_verdict(test, test.p, None, **rules) == expected["verdict"]
+
+
+def check_wilcoxon(case: dict[str, Any]) -> None:
+    assert wilcoxon_p(np.array(case["inputs"]["differences"])) == case["expect"]["p_two_sided"]
+
+
+def check_worst_task(case: dict[str, Any]) -> None:
+    final_a, final_b = case["inputs"]["final_a"], case["inputs"]["final_b"]
+    worst = worst_task_change({task: np.subtract(final_a[task], final_b[task]) for task in final_a}, alpha=0.05)
+    assert (worst.task, worst.change) == (case["expect"]["task"], case["expect"]["worst_task_change"])
+
+
+def check_orders(case: dict[str, Any]) -> None:
+    found, expected = order_disparity(case["inputs"]["final"]), case["expect"]
+    assert found.by_task == expected["order_disparity"]
+    assert found.maximum == expected.get("max_order_disparity")
+    assert found.mean == expected.get("mean_order_disparity")
+
+
+def check_decision(case: dict[str, Any]) -> None:
+    failed = failed_gates(case["inputs"]["gates"], case["inputs"])
+    assert failed == case["expect"]["failed_gates"]
+    assert (not failed) == case["expect"]["pass"]
+
+
+CHECKS: dict[str, Callable[[dict[str, Any]], None]] = {
+    "metrics": check_metrics,
+    "aggregate": check_aggregate,
+    "paired": check_paired,
+    "wilcoxon": check_wilcoxon,
+    "worst_task": check_worst_task,
+    "orders": check_orders,
+    "decision": check_decision,
+}
 
 
 def _inputs(given: dict[str, Any], protocol: str, scale: float) -> Inputs:
