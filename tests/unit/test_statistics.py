@@ -72,6 +72,12 @@ def test_the_comparisons_stand_in_the_table_with_their_verdicts(study: MadeUpStu
     assert (primary["worst_task"], primary["worst_task_change"]) == ("b", 0.0)
 
 
+def test_the_results_are_described_by_order_too(study: MadeUpStudy) -> None:
+    analyse(study)
+    rows = study.rows("statistics/orders.parquet", "orders", method="replay", by="order", level="o0", task="a")
+    assert (rows[0]["n"], rows[0]["worst"]) == (5, 0.68)
+
+
 def test_secondary_comparisons_are_exploratory_when_the_primary_one_does_not_reject(study: MadeUpStudy) -> None:
     primary, secondary = analyse(study, {"metric": "learning_accuracy"}, [FORGETTING])
     assert (primary["comparison"], primary["verdict"]) == ("accuracy", "inconclusive")
