@@ -101,6 +101,12 @@ def test_a_failed_run_takes_the_verdict_away_where_its_bounds_disagree(study: Ma
     assert (row["mean_bound_low"], row["mean_bound_high"]) == (pytest.approx(low), pytest.approx(high))
 
 
+def test_secondary_comparisons_are_exploratory_when_failed_runs_could_turn_the_primary_one(study: MadeUpStudy) -> None:
+    study.run("replay/s4-o0", ORDER, [])
+    secondary = analyse(study, secondary=[{"name": "bwt", "metric": "backward_transfer"}])[1]
+    assert not secondary["confirmatory"]
+
+
 def test_a_one_sided_verdict_that_failed_runs_could_turn_is_not_shown(study: MadeUpStudy) -> None:
     study.run("finetune/s4-o0", ORDER, [[90, 10]])
     assert analyse(study, {"alternative": "greater"})[0]["verdict"] == "not shown better"
@@ -157,3 +163,11 @@ def test_methods_that_share_no_unit_are_not_compared(study: MadeUpStudy) -> None
     row = study.rows("statistics/comparisons.parquet", "comparisons")[0]
     assert (row["n"], row["verdict"]) == (0, None)
     assert row["reason"] == "the methods share no unit; fewer than two pairs"
+
+
+def test_a_unit_that_one_method_lacks_counts_as_a_failed_run(study: MadeUpStudy) -> None:
+    runs = ["finetune/s0-o0", "finetune/s1-o0", "finetune/s2-o0", "replay/s0-o0", "replay/s1-o0"]
+    write_average_accuracy(study, runs)
+    study.stage("statistics", analysis=plan())
+    row = study.rows("statistics/comparisons.parquet", "comparisons")[0]
+    assert (row["n"], row["n_failed_a"], row["n_failed_b"]) == (2, 1, 0)
