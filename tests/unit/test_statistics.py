@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from made_up_study import PROTOCOL, MadeUpStudy
 from palimpsest.core.errors import StudyError
+from palimpsest.metrics._run import write_metrics
 from scipy import stats
 
 ORDER = ("a", "b")
@@ -28,7 +29,7 @@ def study(tmp_path: Path) -> MadeUpStudy:
 def analyse(study: MadeUpStudy, primary: dict[str, Any] | None = None, secondary: Any = (), **rules: Any) -> list:
     for method in ("finetune", "replay"):
         for unit in UNITS:
-            study.stage("metrics", run=f"{method}/{unit}", schedule="sequential", protocols=[PROTOCOL])
+            write_metrics(study.job("metrics"), f"{method}/{unit}", "sequential", {}, [PROTOCOL])
         study.stage("ledger", method=method, runs=UNITS)
     study.stage("aggregate", methods=["finetune", "replay"])
     study.stage("statistics", analysis=plan(primary, secondary, **rules))
