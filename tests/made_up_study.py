@@ -70,12 +70,12 @@ class MadeUpStudy:
         train.write_json(f"plan/code/{method}.json", {"code": "c0de"}, "code")
         train.write_table(f"runs/{run}/outcome.parquet", "outcome", {name: [value] for name, value in status.items()})
 
-    def matrix(self, run: str, cells: Sequence[tuple[int, str, str, int]], n_total: int = N_TOTAL) -> None:
-        """Write a matrix from cells (stage, trained task, task, n_correct)."""
+    def matrix(self, run: str, cells: Sequence[tuple[int, str, str, int]], *n_total: int) -> None:
+        """Write a matrix from cells (stage, trained task, task, n_correct), and n_total of each, or of all, or 100."""
         names = ("stage", "trained_task", "task", "n_correct")
         columns = {
             "protocol": [PROTOCOL] * len(cells),
-            "n_total": [n_total] * len(cells),
+            "n_total": n_total if len(n_total) > 1 else list(n_total or [N_TOTAL]) * len(cells),
             "loss_sum": [1.0] * len(cells),
             **{name: [cell[at] for cell in cells] for at, name in enumerate(names)},
         }

@@ -123,3 +123,13 @@ def test_an_artifact_made_from_another_version_of_its_parent_is_found(study: Mad
     with pytest.raises(ArtifactError, match="another version of its parent") as error:
         audit(study)
     assert error.value.where == "metrics/replay/s0-o0.parquet"
+
+
+def test_an_aggregate_made_from_another_version_of_a_shard_is_found(study: MadeUpStudy) -> None:
+    audit(study)
+    study.stage("aggregate", methods=METHODS)
+    study.run("replay/s0-o0", ORDER, [[90, 10], [71, 80]])
+    study.stage("metrics", run="replay/s0-o0", schedule="sequential")
+    with pytest.raises(ArtifactError, match="another version of its parent") as error:
+        audit(study)
+    assert error.value.where.startswith("aggregate/")

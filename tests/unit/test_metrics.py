@@ -151,6 +151,20 @@ def test_a_matrix_that_contradicts_itself_or_the_plan_is_refused(
     assert message in str(error.value)
 
 
+def test_a_task_whose_number_of_test_samples_changes_between_stages_is_refused(study: MadeUpStudy) -> None:
+    study.matrix("replay/s0-o1", [(1, "mole", "mole", 50), (2, "zebra", "mole", 50)], 100, 99)
+    with pytest.raises(MatrixError) as error:
+        metrics(study)
+    assert "100 test samples, as at the other stages" in str(error.value)
+
+
+def test_a_reference_that_was_evaluated_on_other_samples_is_refused(study: MadeUpStudy) -> None:
+    study.matrix("joint/s0", [(3, "union", "ape", 50)], 99)
+    with pytest.raises(MatrixError) as error:
+        metrics(study, joint="joint/s0")
+    assert "100 test samples of task ape, as in replay/s0-o1" in str(error.value)
+
+
 def test_an_unknown_schedule_is_refused(study: MadeUpStudy) -> None:
     with pytest.raises(StudyError, match="no schedule named"):
         metrics(study, schedule="parallel")

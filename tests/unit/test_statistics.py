@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from made_up_study import PROTOCOL, MadeUpStudy
 from palimpsest.core.errors import StudyError
+from palimpsest.metrics._run import write_metrics
 from scipy import stats
 
 ORDER = ("a", "b")
@@ -28,7 +29,7 @@ def study(tmp_path: Path) -> MadeUpStudy:
 def analyse(study: MadeUpStudy, primary: dict[str, Any] | None = None, secondary: Any = (), **rules: Any) -> list:
     for method in ("finetune", "replay"):
         for unit in UNITS:
-            study.stage("metrics", run=f"{method}/{unit}", schedule="sequential", protocols=[PROTOCOL])
+            write_metrics(study.job("metrics"), f"{method}/{unit}", "sequential", {}, [PROTOCOL])
         study.stage("ledger", method=method, runs=UNITS)
     study.stage("aggregate", methods=["finetune", "replay"])
     study.stage("statistics", analysis=plan(primary, secondary, **rules))
@@ -72,6 +73,12 @@ def test_the_comparisons_stand_in_the_table_with_their_verdicts(study: MadeUpStu
     assert (primary["worst_task"], primary["worst_task_change"]) == ("b", 0.0)
 
 
+def test_the_results_are_described_by_order_too(study: MadeUpStudy) -> None:
+    analyse(study)
+    rows = study.rows("statistics/orders.parquet", "orders", method="replay", by="order", level="o0", task="a")
+    assert (rows[0]["n"], rows[0]["worst"]) == (5, 0.68)
+
+
 def test_secondary_comparisons_are_exploratory_when_the_primary_one_does_not_reject(study: MadeUpStudy) -> None:
     primary, secondary = analyse(study, {"metric": "learning_accuracy"}, [FORGETTING])
     assert (primary["comparison"], primary["verdict"]) == ("accuracy", "inconclusive")
@@ -93,6 +100,12 @@ def test_a_failed_run_takes_the_verdict_away_where_its_bounds_disagree(study: Ma
     # failed A at 0 against finetune's 0.55, and at 1
     low, high = ((0.20 + 0.25 + 0.19 + 0.24 + end - 0.55) / 5 for end in (0.0, 1.0))
     assert (row["mean_bound_low"], row["mean_bound_high"]) == (pytest.approx(low), pytest.approx(high))
+
+
+def test_secondary_comparisons_are_exploratory_when_failed_runs_could_turn_the_primary_one(study: MadeUpStudy) -> None:
+    study.run("replay/s4-o0", ORDER, [])
+    secondary = analyse(study, secondary=[{"name": "bwt", "metric": "backward_transfer"}])[1]
+    assert not secondary["confirmatory"]
 
 
 def test_a_one_sided_verdict_that_failed_runs_could_turn_is_not_shown(study: MadeUpStudy) -> None:
@@ -151,3 +164,11 @@ def test_methods_that_share_no_unit_are_not_compared(study: MadeUpStudy) -> None
     row = study.rows("statistics/comparisons.parquet", "comparisons")[0]
     assert (row["n"], row["verdict"]) == (0, None)
     assert row["reason"] == "the methods share no unit; fewer than two pairs"
+
+
+def test_a_unit_that_one_method_lacks_counts_as_a_failed_run(study: MadeUpStudy) -> None:
+    runs = ["finetune/s0-o0", "finetune/s1-o0", "finetune/s2-o0", "replay/s0-o0", "replay/s1-o0"]
+    write_average_accuracy(study, runs)
+    study.stage("statistics", analysis=plan())
+    row = study.rows("statistics/comparisons.parquet", "comparisons")[0]
+    assert (row["n"], row["n_failed_a"], row["n_failed_b"]) == (2, 1, 0)

@@ -61,7 +61,7 @@ def write_root(job: Job, methods: Sequence[str]) -> None:
     shared = {path for folder in STUDY_FOLDERS for path in recorded_paths(job.study, folder)}
     _write_shard(job, "_study", shared - listed)
     shards[shard_path("_study")] = job.read_table(shard_path("_study"), "ledger")
-    _require_consistent_parents(row for shard in shards.values() for row in shard.to_pylist())
+    _require_same_parents([row for shard in shards.values() for row in shard.to_pylist()], job.parents)
     content = {path: hash_content("ledger", shard) for path, shard in shards.items()}
     job.write_json(ROOT, {"root": merkle_root(content), "shards": content}, "root")
 
@@ -81,10 +81,12 @@ def _row(record: Mapping[str, Any]) -> dict[str, Any]:
     return {**record, "parents": canonical_json(record["parents"]).decode()}
 
 
-def _require_consistent_parents(rows: Iterable[Mapping[str, Any]]) -> None:
-    """Compare the hash of each parent, as its child recorded it, with the parent's own row where there is one."""
-    rows = list(rows)
-    sha256 = {row["path"]: row["sha256"] for row in rows}
+def _require_same_parents(rows: Sequence[Mapping[str, Any]], shards: Mapping[str, str]) -> None:
+    """Compare the hash of each parent, as its child recorded it, with what lies there now, shards included.
+
+    Whether each parent is listed at all is not asked.
+    """
+    sha256 = {**shards, **{row["path"]: row["sha256"] for row in rows}}
     for row in rows:
         for parent, recorded in json.loads(row["parents"]).items():
             if sha256.get(parent, recorded) != recorded:

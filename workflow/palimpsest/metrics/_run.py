@@ -53,6 +53,11 @@ class Evaluation:
         """The tasks by the position at which they first occur."""
         return list(dict.fromkeys(self.order))
 
+    @property
+    def n_total(self) -> dict[str, int]:
+        """Number of test samples of each task that was evaluated."""
+        return {task: n_total for (_, task), (_, n_total) in self.cells.items()}
+
     def accuracy(self, stage: int, task: str) -> float:
         """n_correct / n_total of a cell, NaN where it was not measured."""
         n_correct, n_total = self.cells.get((stage, task), (np.nan, np.nan))
@@ -112,6 +117,8 @@ def read_orders(job: Job) -> dict[str, tuple[str, ...]]:
 
 def metric_rows(evaluation: Evaluation, protocol: str, references: Mapping[str, Evaluation]) -> list[dict[str, Any]]:
     """Rows of the table `metrics` for one run under one protocol, its references scored under the same one."""
+    for reference in references.values():
+        _require_same_samples(evaluation, reference)
     inputs = Inputs(
         accuracy=_accuracy(evaluation),
         protocol=protocol,
@@ -155,8 +162,8 @@ def _accuracy(evaluation: Evaluation) -> np.ndarray:
 
 
 def _n_total(evaluation: Evaluation) -> np.ndarray:
-    totals = {task: n_total for (_, task), (_, n_total) in evaluation.cells.items()}
-    return np.array([totals.get(task, np.nan) for task in evaluation.tasks])
+    n_total = evaluation.n_total
+    return np.array([n_total.get(task, np.nan) for task in evaluation.tasks])
 
 
 def _reference_accuracies(evaluation: Evaluation, references: Mapping[str, Evaluation]) -> dict[str, np.ndarray]:
@@ -219,6 +226,14 @@ def _require_counts(row: Mapping[str, Any], run: str, n_total: int) -> None:
         raise _matrix_error(run, f"{n_total} test samples, as at the other stages", f"{row['n_total']} ({cell})")
     if n_total < 1 or not 0 <= row["n_correct"] <= n_total:
         raise _matrix_error(run, "0 ≤ n_correct ≤ n_total, n_total ≥ 1", f"{row['n_correct']} of {n_total} ({cell})")
+
+
+def _require_same_samples(evaluation: Evaluation, reference: Evaluation) -> None:
+    own, others = evaluation.n_total, reference.n_total
+    for task in sorted(own.keys() & others.keys()):
+        if own[task] != others[task]:
+            expected = f"{own[task]} test samples of task {task}, as in {evaluation.run}"
+            raise _matrix_error(reference.run, expected, str(others[task]))
 
 
 def _unit(run: str) -> str:

@@ -1,4 +1,4 @@
-"""The stage `statistics`: the announced comparisons."""
+"""The stage `statistics`: the announced comparisons, and what the order of the tasks changes."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ def command(
     code: CodeFile,
     analysis: Annotated[str, typer.Option(help="The analysis plan of the lock, as JSON.")],
 ) -> None:
-    """Carry out the comparisons of the analysis plan."""
-    from palimpsest.statistics.study import write_comparisons
+    """Carry out the comparisons of the analysis plan and describe the results by order and position."""
+    from palimpsest.statistics.study import write_statistics
 
     job = begin(study, "statistics", code, METRICS.modules(), parameters={"analysis": json.loads(analysis)})
-    write_comparisons(job, job.parameters["analysis"])
+    write_statistics(job, job.parameters["analysis"])
