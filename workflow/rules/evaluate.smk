@@ -12,10 +12,10 @@ rule evaluate:
         f"{STUDY}/evaluation/{{method}}/{{unit}}/matrix.parquet",
     log:
         f"{STUDY}/telemetry/logs/evaluate/{{method}}/{{unit}}.log",
+    threads: study.numerics.threads
     params:
         study=STUDY,
         spec=grid.spec,
-    threads: study.numerics.threads
     shell:
         "palimpsest stage evaluate --study {params.study} --code plan/code/evaluate/{wildcards.method}.json"
         " --run {wildcards.method}/{wildcards.unit} --spec {params.spec:q} > {log} 2>&1"

@@ -20,12 +20,12 @@ for block, methods in grid.blocks(study.execution.stages_per_job).items():
             f"{STUDY}/telemetry/logs/train/{{method}}/{{unit}}/{block.name}.log",
         wildcard_constraints:
             method="|".join(re.escape(method) for method in methods),
+        retries: study.execution.retries
+        threads: study.numerics.threads
         params:
             study=STUDY,
             spec=grid.spec,
             stages=",".join(map(str, block.stages)),
-        threads: study.numerics.threads
-        retries: study.execution.retries
         shell:
             "palimpsest stage train --study {params.study} --code plan/code/{wildcards.method}.json"
             " --run {wildcards.method}/{wildcards.unit} --spec {params.spec:q} --stages {params.stages} > {log} 2>&1"

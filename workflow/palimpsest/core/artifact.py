@@ -89,6 +89,31 @@ class Job:
         schema = pq.read_schema(pa.BufferReader(self.read_bytes(path)))
         return json.loads(schema.metadata[b"lineage"])
 
+    def read_listed(self, path: str | Path, name: str, listed: Mapping[str, str]) -> pa.Table:
+        """Rows of an artifact that a ledger shard lists, where the shard is the parent and not each of its artifacts.
+
+        Args:
+            path: relative to the study.
+            name: the schema in `core.tables`.
+            listed: SHA-256 by path, out of a shard that this job has read.
+
+        Raises:
+            ArtifactError: the shard does not list the artifact, the artifact is missing, or its hash or schema differ.
+        """
+        if str(path) not in listed:
+            raise ArtifactError(
+                "an artifact is not in the ledger",
+                where=str(self.study / path),
+                expected="a row in its method's shard, audit/ledger/METHOD.parquet",
+                got="no such row",
+                next="remove the shard to have it made again; if the row stays away, the run is not part of the plan",
+            )
+        content = _existing(self.study, path).read_bytes()
+        _require_hash(self.study / path, hash_bytes(content), listed[str(path)], "the ledger")
+        table = pq.read_table(pa.BufferReader(content))
+        _require_schema(table, name, path)
+        return table.replace_schema_metadata(None)
+
     def locate(self, path: str | Path) -> Path:
         """Place of an artifact that is mapped rather than read (arrays, checkpoints), after its hash was compared."""
         place = _existing(self.study, path)
@@ -135,36 +160,37 @@ class Job:
 
     def _adopt(self, path: str | Path, digest: str) -> None:
         recorded = read_record(self.study, path)["sha256"]
-        if recorded != digest:
-            raise ArtifactError(
-                "an artifact is not the one that was written",
-                where=str(self.study / path),
-                expected=f"sha256 {recorded}, as {record_path(self.study, path)} says",
-                got=f"sha256 {digest}",
-                next="find out who changed it; remove the file to have it made again from its parents",
-            )
+        _require_hash(self.study / path, digest, recorded, str(record_path(self.study, path)))
         self.parents[str(path)] = digest
 
 
 def encode_table(
     name: str, rows: pa.Table | Mapping[str, Iterable[Any]], lineage: Mapping[str, Any]
 ) -> tuple[bytes, str]:
-    """Parquet bytes of a table and the SHA-256 of its content.
-
-    The content hash is taken over the Arrow IPC stream of the sorted rows without metadata, which other versions of
-    pyarrow write alike while their Parquet files differ.
-    """
+    """Parquet bytes of a table and the SHA-256 of its content."""
     declared = TABLES[name]
-    table = _to_table(rows, declared.schema, name)
-    table = table.sort_by([(column, "ascending") for column in declared.key]).combine_chunks()
-    stream = io.BytesIO()
-    with pa.ipc.new_stream(stream, declared.schema) as writer:
-        writer.write_table(table)
+    table = _in_key_order(name, rows)
+    content_sha256 = _hash_stream(table)
     footer = {"schema": declared.name, "schema_version": declared.version, **lineage}
     table = table.replace_schema_metadata({"lineage": canonical_json(footer)})
     file = io.BytesIO()
     pq.write_table(table, file, compression="zstd", version="2.6")
-    return file.getvalue(), hash_bytes(stream.getvalue())
+    return file.getvalue(), content_sha256
+
+
+def hash_content(name: str, rows: pa.Table | Mapping[str, Iterable[Any]]) -> str:
+    """SHA-256 of a table's content: of the Arrow IPC stream of the rows in key order, without metadata.
+
+    Other versions of pyarrow write that stream alike while their Parquet files differ.
+    """
+    return _hash_stream(_in_key_order(name, rows))
+
+
+def _hash_stream(table: pa.Table) -> str:
+    stream = io.BytesIO()
+    with pa.ipc.new_stream(stream, table.schema) as writer:
+        writer.write_table(table)
+    return hash_bytes(stream.getvalue())
 
 
 def read_lineage(path: Path) -> dict[str, Any]:
@@ -202,6 +228,24 @@ def read_record(study: Path, path: str | Path) -> dict[str, Any]:
     return json.loads(place.read_bytes())
 
 
+def check_artifact(study: Path, path: str | Path) -> dict[str, Any]:
+    """The record of an artifact, after the file was hashed and compared with it; nobody's parent by that.
+
+    Raises:
+        ArtifactError: the artifact or its record is missing, or they differ.
+    """
+    place = _existing(study, path)
+    record = read_record(study, path)
+    _require_hash(place, hash_file(place), record["sha256"], str(record_path(study, path)))
+    return record
+
+
+def recorded_paths(study: Path, folder: str | Path) -> list[str]:
+    """Paths of all artifacts below a folder that have a record, sorted; whether the files are there is not asked."""
+    records = study / RECORDS
+    return sorted(str(place.relative_to(records))[: -len(".json")] for place in (records / folder).rglob("*.json"))
+
+
 def write_atomically(path: Path, content: bytes) -> None:
     """Write bytes under a temporary name, flush them to disk and rename: the path never holds half of them."""
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -229,6 +273,23 @@ def _existing(study: Path, path: str | Path) -> Path:
             next="run snakemake: it makes what is missing",
         )
     return place
+
+
+def _in_key_order(name: str, rows: pa.Table | Mapping[str, Iterable[Any]]) -> pa.Table:
+    declared = TABLES[name]
+    table = _to_table(rows, declared.schema, name)
+    return table.sort_by([(column, "ascending") for column in declared.key]).combine_chunks()
+
+
+def _require_hash(place: Path, digest: str, recorded: str, source: str) -> None:
+    if digest != recorded:
+        raise ArtifactError(
+            "an artifact is not the one that was written",
+            where=str(place),
+            expected=f"sha256 {recorded}, as {source} says",
+            got=f"sha256 {digest}",
+            next="find out who changed it; remove the file to have it made again from its parents",
+        )
 
 
 def _to_table(rows: pa.Table | Mapping[str, Iterable[Any]], schema: pa.Schema, name: str) -> pa.Table:

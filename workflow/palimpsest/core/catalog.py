@@ -28,6 +28,10 @@ class Catalog:
         package = importlib.import_module(self.package)
         return sorted(m.name for m in pkgutil.iter_modules(package.__path__) if not m.name.startswith("_"))
 
+    def modules(self) -> list[str]:
+        """Dotted module names of all entries, sorted, without importing them."""
+        return [self.module_name(name) for name in self.names()]
+
     def module_name(self, name: str) -> str:
         """Dotted module name of an entry, without importing it."""
         return f"{self.package}.{name}"

@@ -45,6 +45,10 @@ class DataError(PalimpsestError):
     """Raw data is missing or is not what its source declares."""
 
 
+class MatrixError(PalimpsestError):
+    """An accuracy matrix is not what metrics are defined on."""
+
+
 class SeveralErrors(PalimpsestError):
     """Several independent problems, reported together."""
 

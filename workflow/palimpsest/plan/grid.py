@@ -149,14 +149,8 @@ class Grid:
 
     @property
     def analysis(self) -> str:
-        """The analysis plan in canonical JSON, each comparison with its protocol."""
-        study = self.plan["study"]
-        analysis = study["analysis"]
-        primary, *secondary = (
-            {**comparison, "protocol": comparison["protocol"] or study["protocol"]}
-            for comparison in (analysis["primary"], *analysis["secondary"])
-        )
-        return canonical_json({**analysis, "primary": primary, "secondary": secondary}).decode()
+        """The analysis plan in canonical JSON."""
+        return canonical_json(self.plan["study"]["analysis"]).decode()
 
     def modules(self, method: str) -> list[str]:
         """What a run of the method finds by name: its parts, the model and the benchmark."""

@@ -128,8 +128,11 @@ def read_lock(path: Path) -> Plan:
 
 
 def locked_part(study: Study) -> dict[str, Any]:
-    """What of a study the lock covers: all but how the work is cut into jobs."""
-    return study.model_dump(mode="json", exclude={"execution"})
+    """What of a study the lock covers, with defaults spelled out: all but how the work is cut into jobs."""
+    covered = study.model_dump(mode="json", exclude={"execution"})
+    for comparison in (covered["analysis"]["primary"], *covered["analysis"]["secondary"]):
+        comparison["protocol"] = comparison["protocol"] or study.protocol
+    return covered
 
 
 def differences(locked: Any, now: Any, field: str = "") -> Iterator[tuple[str, Any, Any]]:

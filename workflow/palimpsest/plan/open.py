@@ -14,7 +14,9 @@ from palimpsest.plan.study import Study, read_study
 
 
 def study_file(configfiles: Sequence[str | Path], default: Path) -> Path:
-    """The study that was named by `--configfile`, or the default one.
+    """The study that was named by `--configfile`, or the default one; relative where it lies below this folder.
+
+    The workflow compares paths between runs: relative ones stay the same when the whole folder is moved or cloned.
 
     Raises:
         StudyError: more than one is named; a study is one file, which its lock covers whole.
@@ -27,7 +29,8 @@ def study_file(configfiles: Sequence[str | Path], default: Path) -> Path:
             got=", ".join(map(str, configfiles)),
             next="name one file; run several studies one after the other",
         )
-    return Path(configfiles[0]) if configfiles else default
+    path = Path(configfiles[0]) if configfiles else default
+    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
 
 
 def open_study(path: Path) -> tuple[Study, Grid]:

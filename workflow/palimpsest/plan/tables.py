@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from pathlib import Path
 
 from palimpsest.core.artifact import Job
 from palimpsest.core.hashing import canonical_json
 from palimpsest.plan.grid import Grid
+from palimpsest.plan.lock import read_lock
 
 
-def write_plan(job: Job, plan: dict[str, Any]) -> None:
+def write_plan(job: Job, lock: Path) -> None:
     """Write `plan/lock.json` (a copy of the lock), `plan/units.parquet` and `plan/runs.parquet`."""
-    job.write_json("plan/lock.json", plan, kind="lock")
+    plan = read_lock(lock)
+    job.write_bytes("plan/lock.json", lock.read_bytes(), kind="lock")
     rows = [
         (unit["unit"], unit["seed"], unit["order_id"], position, task)
         for unit in plan["units"]

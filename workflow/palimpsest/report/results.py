@@ -57,8 +57,8 @@ class Result:
 
     name: str
     about: Row
-    n: int | None
-    n_failed: int | None
+    n: int
+    n_failed: int
     estimates: list[Estimate]
 
 
@@ -125,8 +125,9 @@ def _columns(study: Study) -> list[Column]:
 def _result(study: Study, name: str, columns: list[Column], notes: Notes) -> Result:
     whole = study.scalar(name, study.protocol, "average_accuracy")
     estimates = [_estimate(study, name, column, whole, notes) for column in columns]
-    n, n_failed = (whole["n"], whole["n_failed"]) if whole else (None, None)
-    return Result(name, study.lock["methods"][name], n, n_failed, estimates)
+    n_failed = next((estimate.row["n_failed"] for estimate in estimates if estimate.row), 0)
+    n_runs = sum(run["method"] == name for run in study.lock["runs"])
+    return Result(name, study.lock["methods"][name], n_runs - n_failed, n_failed, estimates)
 
 
 def _estimate(study: Study, name: str, column: Column, whole: Row | None, notes: Notes) -> Estimate:
@@ -134,7 +135,8 @@ def _estimate(study: Study, name: str, column: Column, whole: Row | None, notes:
     reasons = study.reasons.get((name, column.protocol, column.metric), ())
     metric = wording.metric(column.metric)
     if not _is_known(row):
-        note = notes.mark("; ".join(reasons) or "not measured")
+        reference = study.lock["methods"][name]["role"] == "reference"
+        note = notes.mark("; ".join(reasons) or ("not defined for this reference" if reference else "not measured"))
         return Estimate(metric.text(None), percent(None), row, note)
     is_partial = whole is not None and row["n"] < whole["n"]
     note = notes.mark(f"over {row['n']} units only: {'; '.join(reasons) or 'not measured'}") if is_partial else ""

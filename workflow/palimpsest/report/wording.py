@@ -199,7 +199,7 @@ def opening(study: Study) -> str:
     """Two sentences: what the study is, and by which plan it was analysed."""
     methods = study.names("method")
     named = ", ".join(methods[:-1]) + " and " + methods[-1] if len(methods) > 1 else "".join(methods)
-    units = study.lock["units"]
+    units = [unit for unit in study.lock["units"] if unit["order_id"] in study.lock["orders"]]
     n_seeds, n_orders = len({unit["seed"] for unit in units}), len({unit["order_id"] for unit in units})
     verb = "compares" if len(methods) > 1 else "runs"
     amendments = len(study.lock.get("amendments") or [])

@@ -15,7 +15,6 @@ def command(
 ) -> None:
     """Write plan/lock.json, plan/units.parquet and plan/runs.parquet."""
     job = begin(study, "plan", code)
-    from palimpsest.plan.lock import read_lock
     from palimpsest.plan.tables import write_plan
 
-    write_plan(job, read_lock(lock))
+    write_plan(job, lock)

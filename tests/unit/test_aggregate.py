@@ -1,0 +1,114 @@
+"""The stage `aggregate`: tables over all runs, out of what the ledger lists."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from made_up_study import MadeUpStudy
+from palimpsest.aggregate.summary import summarise_metrics
+from palimpsest.core.artifact import read_lineage
+from palimpsest.core.errors import ArtifactError
+from palimpsest.core.tables import TABLES
+from scipy import stats
+
+ORDERS = {"s0-o0": ("a", "b"), "s1-o1": ("b", "a"), "s2-o0": ("a", "b")}
+FAILED = {"status": "ended", "reason": "numerical: the loss is not finite"}
+
+
+@pytest.fixture
+def study(tmp_path: Path) -> MadeUpStudy:
+    study = MadeUpStudy(tmp_path)
+    study.plan(ORDERS)
+    study.run("replay/s0-o0", ORDERS["s0-o0"], [[90, 10], [70, 80]])
+    study.run("replay/s1-o1", ORDERS["s1-o1"], [[80, 20], [50, 90]])
+    study.run("replay/s2-o0", ORDERS["s2-o0"], [[60, 30]], outcome=FAILED)
+    for unit in ORDERS:
+        study.stage("metrics", run=f"replay/{unit}", schedule="sequential")
+    study.stage("ledger", method="replay", runs=list(ORDERS))
+    return study
+
+
+def summary(study: MadeUpStudy, **where: Any) -> dict[str, Any]:
+    study.stage("aggregate", methods=["replay"])
+    return study.rows("aggregate/summary.parquet", "summary", **where)[0]
+
+
+def test_the_summary_has_mean_sample_sd_and_t_interval_of_the_runs_that_have_a_value(study: MadeUpStudy) -> None:
+    row = summary(study, metric="average_accuracy")
+    values = np.array([0.75, 0.70])
+    interval = stats.t.interval(0.95, 1, values.mean(), stats.sem(values))
+    assert (row["n"], row["mean"], row["sd"]) == (2, pytest.approx(0.725), pytest.approx(values.std(ddof=1)))
+    assert (row["ci_low"], row["ci_high"]) == pytest.approx(interval)
+
+
+def test_a_run_that_ended_is_counted_as_failed(study: MadeUpStudy) -> None:
+    assert summary(study, metric="average_accuracy")["n_failed"] == 1
+
+
+def test_a_declared_early_stop_is_not_a_failure(study: MadeUpStudy) -> None:
+    stopped = {"status": "ended", "reason": "early_stop"}
+    study.run("replay/s2-o0", ORDERS["s2-o0"], [[60, 30]], outcome=stopped)
+    study.stage("ledger", method="replay", runs=list(ORDERS))
+    assert summary(study, metric="average_accuracy")["n_failed"] == 0
+
+
+def test_the_worst_run_follows_the_direction_of_the_metric(study: MadeUpStudy) -> None:
+    assert summary(study, metric="average_accuracy")["worst"] == pytest.approx(0.70)
+    assert summary(study, metric="forgetting")["worst"] == pytest.approx(0.30)
+
+
+def test_a_single_value_has_neither_sd_nor_interval() -> None:
+    row = summarise_metrics(_metrics_table([0.5, None]), {"replay": 0}).to_pylist()[0]
+    assert (row["n"], row["mean"]) == (1, 0.5)
+    assert (row["sd"], row["ci_low"], row["ci_high"]) == (None, None, None)
+
+
+def test_a_metric_without_any_value_stays_in_the_summary_as_null() -> None:
+    row = summarise_metrics(_metrics_table([None, None]), {"replay": 2}).to_pylist()[0]
+    assert (row["n"], row["n_failed"], row["mean"], row["worst"]) == (0, 2, None, None)
+
+
+def _metrics_table(values: list[float | None]) -> pa.Table:
+    n = len(values)
+    texts = {"protocol": "p", "metric": "average_accuracy", "unit": "fraction", "direction": "higher"}
+    columns: dict[str, list[Any]] = {name: [text] * n for name, text in texts.items()}
+    columns |= {name: [None] * n for name in ("index", "task", "missing")}
+    columns |= {"run": [f"replay/s{i}" for i in range(n)], "value": values}
+    return pa.table(columns, schema=TABLES["metrics"].schema)
+
+
+def test_the_heat_map_averages_cells_by_stage_and_position(study: MadeUpStudy) -> None:
+    study.stage("aggregate", methods=["replay"])
+    cells = study.rows("aggregate/matrix.parquet", "matrix_summary")
+    n_and_mean = {(cell["stage"], cell["position"]): (cell["n"], round(cell["mean"], 6)) for cell in cells}
+    assert n_and_mean == {(1, 1): (3, 0.766667), (1, 2): (3, 0.2), (2, 1): (2, 0.6), (2, 2): (2, 0.85)}
+
+
+def test_all_runs_stand_in_one_table(study: MadeUpStudy) -> None:
+    study.stage("aggregate", methods=["replay"])
+    rows = study.rows("aggregate/metrics.parquet", "metrics")
+    assert {row["run"] for row in rows} == {f"replay/{unit}" for unit in ORDERS}
+
+
+def test_the_shards_are_the_parents_and_not_the_runs(study: MadeUpStudy) -> None:
+    study.stage("aggregate", methods=["replay"])
+    parents = read_lineage(study.folder / "aggregate/summary.parquet")["parents"]
+    shard_and_plan = {"audit/ledger/replay.parquet", "plan/units.parquet", "plan/code/rules/aggregate.json"}
+    assert set(parents) == shard_and_plan
+
+
+def test_a_table_that_is_not_the_one_in_the_ledger_is_refused(study: MadeUpStudy) -> None:
+    study.run("replay/s0-o0", ORDERS["s0-o0"], [[91, 10], [70, 80]])
+    with pytest.raises(ArtifactError, match="not the one that was written") as error:
+        study.stage("aggregate", methods=["replay"])
+    assert "evaluation/replay/s0-o0/matrix.parquet" in str(error.value)
+    assert "the ledger" in str(error.value)
+
+
+def test_a_table_that_the_ledger_does_not_list_is_refused(study: MadeUpStudy) -> None:
+    with pytest.raises(ArtifactError, match="not in the ledger"):
+        study.job("look").read_listed("metrics/replay/s0-o0.parquet", "metrics", {})

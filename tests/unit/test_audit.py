@@ -1,0 +1,135 @@
+"""The stages `ledger` and `audit`: what lies there is hashed again and summed up in one root."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from made_up_study import MadeUpStudy
+from palimpsest.audit.merkle import merkle_root
+from palimpsest.core.artifact import read_record, record_path
+from palimpsest.core.errors import ArtifactError
+
+ORDER = ("a", "b")
+METHODS = ("finetune", "replay")
+
+
+@pytest.fixture
+def study(tmp_path: Path) -> MadeUpStudy:
+    study = MadeUpStudy(tmp_path)
+    study.plan({"s0-o0": ORDER})
+    for method in METHODS:
+        study.run(f"{method}/s0-o0", ORDER, [[90, 10], [70, 80]])
+        study.stage("metrics", run=f"{method}/s0-o0", schedule="sequential")
+    return study
+
+
+def ledger(study: MadeUpStudy, method: str = "replay") -> dict:
+    study.stage("ledger", method=method, runs=["s0-o0"])
+    rows = study.rows(f"audit/ledger/{method}.parquet", "ledger")
+    return {row["path"]: row for row in rows}
+
+
+def audit(study: MadeUpStudy) -> dict:
+    for method in METHODS:
+        ledger(study, method)
+    study.stage("audit", methods=METHODS)
+    return study.job("look").read_json("audit/root.json")
+
+
+def flip_a_byte(place: Path) -> None:
+    content = bytearray(place.read_bytes())
+    content[len(content) // 2] ^= 1
+    place.write_bytes(content)
+
+
+def test_a_shard_lists_the_artifacts_of_its_method_alone(study: MadeUpStudy) -> None:
+    assert set(ledger(study)) == {
+        "plan/code/replay.json",
+        "runs/replay/s0-o0/outcome.parquet",
+        "evaluation/replay/s0-o0/matrix.parquet",
+        "metrics/replay/s0-o0.parquet",
+    }
+
+
+def test_a_row_repeats_the_record_of_the_artifact(study: MadeUpStudy) -> None:
+    path = "metrics/replay/s0-o0.parquet"
+    record = read_record(study.folder, path)
+    row = ledger(study)[path]
+    assert json.loads(row.pop("parents")) == record.pop("parents")
+    assert row == record
+
+
+def test_a_run_that_is_not_of_the_plan_is_not_listed(study: MadeUpStudy) -> None:
+    study.run("replay/s9-o9", ORDER, [[1, 2], [3, 4]])
+    assert not [path for path in ledger(study) if "s9-o9" in path]
+
+
+@pytest.mark.parametrize(
+    "path", ["runs/replay/s0-o0/outcome.parquet", "plan/code/replay.json", "metrics/replay/s0-o0.parquet"]
+)
+def test_a_flipped_byte_is_found_and_the_file_named(study: MadeUpStudy, path: str) -> None:
+    flip_a_byte(study.folder / path)
+    with pytest.raises(ArtifactError, match="not the one that was written") as error:
+        ledger(study)
+    assert error.value.where.endswith(path)
+
+
+def test_a_missing_file_is_found_and_named(study: MadeUpStudy) -> None:
+    (study.folder / "evaluation/replay/s0-o0/matrix.parquet").unlink()
+    with pytest.raises(ArtifactError, match="missing") as error:
+        ledger(study)
+    assert error.value.where.endswith("evaluation/replay/s0-o0/matrix.parquet")
+
+
+def test_a_run_removed_with_its_records_is_found(study: MadeUpStudy) -> None:
+    path = "metrics/replay/s0-o0.parquet"
+    (study.folder / path).unlink()
+    record_path(study.folder, path).unlink()
+    with pytest.raises(ArtifactError, match="missing"):
+        ledger(study)
+
+
+def test_the_root_is_the_merkle_root_over_the_content_of_all_shards(study: MadeUpStudy) -> None:
+    root = audit(study)
+    paths = [f"audit/ledger/{name}.parquet" for name in ("_study", *METHODS)]
+    assert root["shards"] == {path: read_record(study.folder, path)["content_sha256"] for path in paths}
+    assert root["root"] == merkle_root(root["shards"])
+
+
+def test_the_study_shard_lists_what_belongs_to_no_method(study: MadeUpStudy) -> None:
+    audit(study)
+    paths = {row["path"] for row in study.rows("audit/ledger/_study.parquet", "ledger")}
+    rules = {f"plan/code/rules/{stage}.json" for stage in ("metrics", "ledger", "aggregate", "statistics", "audit")}
+    assert paths == {"plan/units.parquet", *rules}
+
+
+def test_the_root_is_the_same_when_the_study_is_made_again(study: MadeUpStudy, tmp_path: Path) -> None:
+    first = audit(study)["root"]
+    study.stage("metrics", run="replay/s0-o0", schedule="sequential")
+    assert audit(study)["root"] == first
+
+
+def test_the_root_changes_with_one_prediction(study: MadeUpStudy) -> None:
+    first = audit(study)["root"]
+    study.run("replay/s0-o0", ORDER, [[90, 10], [71, 80]])
+    study.stage("metrics", run="replay/s0-o0", schedule="sequential")
+    assert audit(study)["root"] != first
+
+
+def test_an_artifact_made_from_another_version_of_its_parent_is_found(study: MadeUpStudy) -> None:
+    study.run("replay/s0-o0", ORDER, [[90, 10], [71, 80]])
+    with pytest.raises(ArtifactError, match="another version of its parent") as error:
+        audit(study)
+    assert error.value.where == "metrics/replay/s0-o0.parquet"
+
+
+def test_an_aggregate_made_from_another_version_of_a_shard_is_found(study: MadeUpStudy) -> None:
+    audit(study)
+    study.stage("aggregate", methods=METHODS)
+    study.run("replay/s0-o0", ORDER, [[90, 10], [71, 80]])
+    study.stage("metrics", run="replay/s0-o0", schedule="sequential")
+    with pytest.raises(ArtifactError, match="another version of its parent") as error:
+        audit(study)
+    assert error.value.where.startswith("aggregate/")

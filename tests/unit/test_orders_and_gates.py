@@ -1,0 +1,99 @@
+"""The worst task, the disparity between orders, and gates."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+
+import numpy as np
+import pytest
+from palimpsest.core.errors import StudyError
+from palimpsest.statistics.gates import failed_gates
+from palimpsest.statistics.order_disparity import order_disparity
+from palimpsest.statistics.orders import FinalAccuracy, order_rows
+from palimpsest.statistics.worst_task import worst_task_change
+from scipy import stats
+
+
+def test_a_task_without_any_pair_leaves_the_worst_task_undefined() -> None:
+    assert worst_task_change({"a": np.array([0.1, 0.2]), "b": np.array([np.nan, np.nan])}, 0.05).change is None
+
+
+def test_the_bounds_of_the_worst_task_are_those_of_bonferroni() -> None:
+    values = np.array([0.1, -0.2, -0.3])
+    worst = worst_task_change({"a": values, "b": np.zeros(3)}, 0.05)
+    expected = stats.ttest_1samp(values, 0.0).confidence_interval(1 - 0.05 / 2)
+    assert (worst.task, worst.ci_low, worst.ci_high) == ("a", pytest.approx(expected.low), pytest.approx(expected.high))
+
+
+def test_order_disparity_is_null_where_a_run_has_no_final_accuracy() -> None:
+    given = {"o0": {"s0": {"t": 0.5}, "s1": {"t": None}}, "o1": {"s0": {"t": 0.5}, "s1": {"t": 0.5}}}
+    found = order_disparity(given)
+    assert (found.maximum, found.reason) == (None, "no final accuracy: t in s1-o0")
+
+
+def finals(values: dict[tuple[int, str], dict[str, float | None]]) -> list[FinalAccuracy]:
+    """By seed and order; the order `ab` has task a first."""
+    return [
+        FinalAccuracy("replay", "p", task, seed, order, order.index(task) + 1, value)
+        for (seed, order), by_task in values.items()
+        for task, value in by_task.items()
+    ]
+
+
+TWO_BY_TWO = finals(
+    {
+        (0, "ab"): {"a": 0.80, "b": 0.60},
+        (1, "ab"): {"a": 0.84, "b": 0.64},
+        (0, "ba"): {"a": 0.70, "b": 0.66},
+        (1, "ba"): {"a": 0.74, "b": 0.70},
+    }
+)
+
+
+def find(rows: list[dict], **where: str | None) -> dict:
+    (row,) = [row for row in rows if all(row[column] == value for column, value in where.items())]
+    return row
+
+
+def test_a_task_is_described_over_all_runs_by_order_and_by_position() -> None:
+    rows = order_rows(TWO_BY_TWO)
+    everything = find(rows, task="a", by="all")
+    assert (everything["n"], everything["mean"], everything["worst"]) == (4, pytest.approx(0.77), 0.70)
+    assert find(rows, task="a", by="order", level="ba")["mean"] == pytest.approx(0.72)
+    assert find(rows, task="b", by="position", level="1")["mean"] == pytest.approx(0.68)
+
+
+def test_disparities_stand_beside_the_task_and_their_maximum_and_mean_in_rows_without_one() -> None:
+    rows = order_rows(TWO_BY_TWO)
+    assert find(rows, task="a", by="all")["order_disparity"] == pytest.approx(0.10)
+    assert find(rows, task=None, by="maximum")["order_disparity"] == pytest.approx(0.10)
+    assert find(rows, task=None, by="mean")["order_disparity"] == pytest.approx(0.08)
+
+
+def test_one_seed_per_order_leaves_the_disparity_null_and_says_why() -> None:
+    rows = order_rows(finals({(0, "ab"): {"a": 0.8}, (1, "ba"): {"a": 0.7}}))
+    row = find(rows, task="a", by="all")
+    assert (row["n"], row["order_disparity"]) == (2, None)
+    assert row["missing"].startswith("one seed per order")
+
+
+def test_a_failed_run_does_not_count_into_the_description() -> None:
+    row = find(order_rows(finals({(0, "ab"): {"a": None}, (1, "ab"): {"a": 0.5}})), task="a", by="all")
+    assert (row["n"], row["mean"], row["sd"]) == (1, 0.5, None)
+
+
+def test_a_gate_on_an_undefined_quantity_fails() -> None:
+    assert failed_gates(["a.mean > 0", "b.mean > 0"], {"a": {"mean": None}}) == ["a.mean > 0", "b.mean > 0"]
+
+
+def test_a_gate_that_cannot_be_read_is_refused() -> None:
+    with pytest.raises(StudyError, match="gate cannot be read"):
+        failed_gates(["a.mean = 0"], {})
+
+
+@pytest.mark.parametrize("module", ["verdict", "wilcoxon", "compare", "gates", "orders"])
+def test_the_examples_in_the_docstrings_run(module: str) -> None:
+    results = doctest.testmod(importlib.import_module(f"palimpsest.statistics.{module}"))
+    assert results.attempted > 0
+    assert results.failed == 0

@@ -1,0 +1,174 @@
+"""The stage `statistics`: from the metrics of all runs to verdicts on the announced comparisons."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from made_up_study import PROTOCOL, MadeUpStudy
+from palimpsest.core.errors import StudyError
+from palimpsest.metrics._run import write_metrics
+from scipy import stats
+
+ORDER = ("a", "b")
+UNITS = [f"s{seed}-o0" for seed in range(5)]
+
+
+@pytest.fixture
+def study(tmp_path: Path) -> MadeUpStudy:
+    """Replay ends 20, 25, 19, 24 and 20 points above finetune in average accuracy, and as much below in forgetting."""
+    study = MadeUpStudy(tmp_path)
+    study.plan(dict.fromkeys(UNITS, ORDER))
+    for unit, gain in zip(UNITS, (40, 50, 38, 48, 40), strict=True):
+        study.run(f"finetune/{unit}", ORDER, [[90, 10], [30, 80]])
+        study.run(f"replay/{unit}", ORDER, [[90, 10], [30 + gain, 80]])
+    return study
+
+
+def analyse(study: MadeUpStudy, primary: dict[str, Any] | None = None, secondary: Any = (), **rules: Any) -> list:
+    for method in ("finetune", "replay"):
+        for unit in UNITS:
+            write_metrics(study.job("metrics"), f"{method}/{unit}", "sequential", {}, [PROTOCOL])
+        study.stage("ledger", method=method, runs=UNITS)
+    study.stage("aggregate", methods=["finetune", "replay"])
+    study.stage("statistics", analysis=plan(primary, secondary, **rules))
+    return study.rows("statistics/comparisons.parquet", "comparisons")
+
+
+def plan(primary: dict[str, Any] | None = None, secondary: Any = (), **rules: Any) -> dict[str, Any]:
+    announced = {"alpha": 0.05, "correction": "holm", "test": "paired_t", "failed_runs": "bounds"}
+    comparisons = {
+        "primary": comparison("accuracy", **(primary or {})),
+        "secondary": [comparison(**more) for more in secondary],
+    }
+    return {**announced, "equivalence_margin": None, **comparisons, **rules}
+
+
+def comparison(name: str, **more: Any) -> dict[str, Any]:
+    usual = {"a": "replay", "b": "finetune", "metric": "average_accuracy", "index": None, "protocol": PROTOCOL}
+    return {"name": name, **usual, "alternative": "two-sided", **more}
+
+
+FORGETTING = {"name": "forgetting", "metric": "forgetting"}
+REVERSED = {"name": "reversed", "a": "finetune", "b": "replay"}
+AT_2 = {"name": "at_2", "metric": "average_accuracy_at_k", "index": 2}
+
+
+def test_the_comparisons_stand_in_the_table_with_their_verdicts(study: MadeUpStudy) -> None:
+    rows = {row["comparison"]: row for row in analyse(study, secondary=[FORGETTING, REVERSED, AT_2])}
+    verdicts = {name: (row["verdict"], row["confirmatory"]) for name, row in rows.items()}
+    assert verdicts == {
+        "accuracy": ("better", True),
+        "forgetting": ("better", True),
+        "reversed": ("worse", True),
+        "at_2": ("better", True),
+    }
+    primary = rows["accuracy"]
+    expected = stats.ttest_1samp([0.20, 0.25, 0.19, 0.24, 0.20], 0.0)
+    assert (primary["n"], primary["mean"], primary["p"]) == (5, pytest.approx(0.216), pytest.approx(expected.pvalue))
+    assert primary["p_adjusted"] == primary["p"]
+    assert rows["at_2"]["p_adjusted"] == pytest.approx(3 * expected.pvalue)
+    assert (primary["orders_agreeing"], primary["n_orders"], primary["p_wilcoxon"]) == (1, 1, 0.0625)
+    assert (primary["worst_task"], primary["worst_task_change"]) == ("b", 0.0)
+
+
+def test_the_results_are_described_by_order_too(study: MadeUpStudy) -> None:
+    analyse(study)
+    rows = study.rows("statistics/orders.parquet", "orders", method="replay", by="order", level="o0", task="a")
+    assert (rows[0]["n"], rows[0]["worst"]) == (5, 0.68)
+
+
+def test_secondary_comparisons_are_exploratory_when_the_primary_one_does_not_reject(study: MadeUpStudy) -> None:
+    primary, secondary = analyse(study, {"metric": "learning_accuracy"}, [FORGETTING])
+    assert (primary["comparison"], primary["verdict"]) == ("accuracy", "inconclusive")
+    assert (secondary["verdict"], secondary["confirmatory"]) == ("better", False)
+    assert secondary["reason"] == "the primary comparison does not reject"
+
+
+def test_methods_that_do_not_differ_are_equivalent_where_a_margin_was_announced(study: MadeUpStudy) -> None:
+    row = analyse(study, {"metric": "learning_accuracy"}, equivalence_margin=0.02)[0]
+    assert (row["verdict"], row["p"], row["reason"]) == ("equivalent", None, "the differences do not vary")
+
+
+def test_a_failed_run_takes_the_verdict_away_where_its_bounds_disagree(study: MadeUpStudy) -> None:
+    study.run("replay/s4-o0", ORDER, [])
+    row = analyse(study)[0]
+    assert (row["n"], row["n_failed_a"], row["n_failed_b"]) == (4, 1, 0)
+    assert row["verdict"] == "inconclusive"
+    assert "complete: better, worst for A: inconclusive" in row["reason"]
+    # failed A at 0 against finetune's 0.55, and at 1
+    low, high = ((0.20 + 0.25 + 0.19 + 0.24 + end - 0.55) / 5 for end in (0.0, 1.0))
+    assert (row["mean_bound_low"], row["mean_bound_high"]) == (pytest.approx(low), pytest.approx(high))
+
+
+def test_secondary_comparisons_are_exploratory_when_failed_runs_could_turn_the_primary_one(study: MadeUpStudy) -> None:
+    study.run("replay/s4-o0", ORDER, [])
+    secondary = analyse(study, secondary=[{"name": "bwt", "metric": "backward_transfer"}])[1]
+    assert not secondary["confirmatory"]
+
+
+def test_a_one_sided_verdict_that_failed_runs_could_turn_is_not_shown(study: MadeUpStudy) -> None:
+    study.run("finetune/s4-o0", ORDER, [[90, 10]])
+    assert analyse(study, {"alternative": "greater"})[0]["verdict"] == "not shown better"
+
+
+def test_a_verdict_that_holds_under_both_bounds_stays(study: MadeUpStudy) -> None:
+    study.run("replay/s4-o0", ORDER, [[90, 10]])
+    rows = analyse(study, {"metric": "forgetting", "alternative": "greater"})
+    assert (rows[0]["verdict"], rows[0]["n"]) == ("not shown worse", 4)
+
+
+def test_fewer_than_two_pairs_give_neither_verdict_nor_p(study: MadeUpStudy) -> None:
+    for unit in UNITS[1:]:
+        study.run(f"replay/{unit}", ORDER, [])
+    row = analyse(study)[0]
+    assert (row["n"], row["p"], row["verdict"], row["confirmatory"]) == (1, None, None, False)
+    assert row["reason"] == "fewer than two pairs"
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"test": "wilcoxon"}, "paired_t"),
+        ({"correction": "none"}, "holm"),
+        ({"failed_runs": "drop"}, "bounds"),
+        ({"alpha": 5}, "between 0 and 1"),
+        ({"equivalence_margin": 2}, "fraction above 0"),
+        ({"primary": comparison("x", alternative="larger")}, "two-sided or greater or less"),
+        ({"secondary": [comparison("accuracy")]}, "another name"),
+        ({"primary": comparison("x", metric="accuracy")}, "no metric named"),
+        ({"primary": comparison("x", index=2)}, "no index"),
+        ({"primary": comparison("x", metric="average_accuracy_at_k")}, "the stage k"),
+        ({"primary": comparison("x", a="ewc")}, "runs of ewc"),
+    ],
+)
+def test_a_plan_that_cannot_be_carried_out_is_refused(study: MadeUpStudy, change: dict, message: str) -> None:
+    write_average_accuracy(study, ["finetune/s0-o0", "replay/s0-o0"])
+    with pytest.raises(StudyError) as error:
+        study.stage("statistics", analysis=plan(**change) if "primary" not in change else {**plan(), **change})
+    assert message in str(error.value)
+
+
+def write_average_accuracy(study: MadeUpStudy, runs: list[str]) -> None:
+    texts = {"protocol": PROTOCOL, "metric": "average_accuracy", "unit": "fraction", "direction": "higher"}
+    columns: dict[str, list] = {name: [text] * len(runs) for name, text in texts.items()}
+    columns |= {name: [None] * len(runs) for name in ("index", "task", "missing")}
+    rows = {**columns, "run": runs, "value": [0.5] * len(runs)}
+    study.job("aggregate").write_table("aggregate/metrics.parquet", "metrics", rows)
+
+
+def test_methods_that_share_no_unit_are_not_compared(study: MadeUpStudy) -> None:
+    write_average_accuracy(study, ["finetune/s0-o0", "finetune/s1-o0", "replay/s2-o0", "replay/s3-o0"])
+    study.stage("statistics", analysis=plan())
+    row = study.rows("statistics/comparisons.parquet", "comparisons")[0]
+    assert (row["n"], row["verdict"]) == (0, None)
+    assert row["reason"] == "the methods share no unit; fewer than two pairs"
+
+
+def test_a_unit_that_one_method_lacks_counts_as_a_failed_run(study: MadeUpStudy) -> None:
+    runs = ["finetune/s0-o0", "finetune/s1-o0", "finetune/s2-o0", "replay/s0-o0", "replay/s1-o0"]
+    write_average_accuracy(study, runs)
+    study.stage("statistics", analysis=plan())
+    row = study.rows("statistics/comparisons.parquet", "comparisons")[0]
+    assert (row["n"], row["n_failed_a"], row["n_failed_b"]) == (2, 1, 0)

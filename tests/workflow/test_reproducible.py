@@ -1,0 +1,26 @@
+"""The same plan gives the same bytes, however the work is cut into jobs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+def test_two_runs_from_scratch_are_equal_byte_for_byte(finished, clone, tmp_path: Path) -> None:
+    """Other number of cores, other threads in the environment, other cut into jobs: every hash is the same."""
+    other = clone(tmp_path / "other")
+    other.edit("config/small.yaml", "analysis:\n", "execution: {stages_per_job: 1}\nanalysis:\n")
+    done = other.snakemake("--cores", "1", OMP_NUM_THREADS="2", ATEN_CPU_CAPABILITY="default")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "train_stage_2" in done.stdout + done.stderr, "each stage had a job of its own"
+    first, second = finished.hashes(), other.hashes()
+    assert len(first) > 100
+    assert {
+        name: (first.get(name), second.get(name)) for name in first | second if first.get(name) != second.get(name)
+    } == {}
+
+
+def test_a_second_run_does_nothing(copy_of_finished) -> None:
+    """What is up to date is left alone."""
+    again = copy_of_finished.snakemake()
+    assert again.returncode == 0
+    assert "Nothing to be done" in again.stdout + again.stderr

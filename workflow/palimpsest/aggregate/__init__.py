@@ -1,0 +1,1 @@
+"""From the metrics of single runs to the tables of the study."""

@@ -1,0 +1,99 @@
+"""The ledger: one shard per method and one for what the study's methods share, and the root over all shards.
+
+A shard lists artifacts whose files were hashed again and found to be the recorded ones. Telemetry and the report are
+in no shard.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from palimpsest.audit.merkle import merkle_root
+from palimpsest.core.artifact import Job, check_artifact, hash_content, recorded_paths
+from palimpsest.core.errors import ArtifactError
+from palimpsest.core.hashing import canonical_json
+from palimpsest.core.tables import TABLES
+
+ROOT = "audit/root.json"
+STUDY_FOLDERS = ("plan", "data", "aggregate", "statistics")
+# Every run has these, however it ended: without one of them the run was removed.
+OF_EVERY_RUN = ("runs/{run}/outcome.parquet", "evaluation/{run}/matrix.parquet", "metrics/{run}.parquet")
+
+
+def shard_path(name: str) -> str:
+    """Place of a method's shard; `_study` is the one for what belongs to no method."""
+    return f"audit/ledger/{name}.parquet"
+
+
+def write_method_shard(job: Job, method: str, units: Iterable[str]) -> None:
+    """Write the shard of a method: its program, and all artifacts of its runs up to their metrics.
+
+    Args:
+        job: the open job. The listed artifacts do not become its parents: the rows say more.
+        method: the method's label.
+        units: units of all its runs in the plan.
+
+    Raises:
+        ArtifactError: an artifact is missing or not the one that was recorded.
+    """
+    paths = {f"plan/code/{method}.json", *recorded_paths(job.study, f"plan/code/{method}")}
+    for unit in units:
+        paths.update(_paths_of_run(job, f"{method}/{unit}"))
+    _write_shard(job, method, paths)
+
+
+def write_root(job: Job, methods: Sequence[str]) -> None:
+    """Write the shard of the study and the Merkle root over all shards.
+
+    `audit/root.json` holds `{root, shards: {path: content hash}}`; its parents are the shards.
+
+    Args:
+        job: the open job.
+        methods: labels of all methods and references of the study.
+
+    Raises:
+        ArtifactError: an artifact is missing or not the one that was recorded, or was made from one that is not.
+    """
+    shards = {shard_path(method): job.read_table(shard_path(method), "ledger") for method in sorted(methods)}
+    listed = {path for shard in shards.values() for path in shard["path"].to_pylist()}
+    shared = {path for folder in STUDY_FOLDERS for path in recorded_paths(job.study, folder)}
+    _write_shard(job, "_study", shared - listed)
+    shards[shard_path("_study")] = job.read_table(shard_path("_study"), "ledger")
+    _require_same_parents([row for shard in shards.values() for row in shard.to_pylist()], job.parents)
+    content = {path: hash_content("ledger", shard) for path, shard in shards.items()}
+    job.write_json(ROOT, {"root": merkle_root(content), "shards": content}, "root")
+
+
+def _paths_of_run(job: Job, run: str) -> set[str]:
+    found = {path for folder in ("runs", "evaluation") for path in recorded_paths(job.study, f"{folder}/{run}")}
+    return found | {path.format(run=run) for path in OF_EVERY_RUN}
+
+
+def _write_shard(job: Job, name: str, paths: Iterable[str]) -> None:
+    rows = [_row(check_artifact(job.study, path)) for path in sorted(paths)]
+    columns = {column: [row[column] for row in rows] for column in TABLES["ledger"].schema.names}
+    job.write_table(shard_path(name), "ledger", columns)
+
+
+def _row(record: Mapping[str, Any]) -> dict[str, Any]:
+    return {**record, "parents": canonical_json(record["parents"]).decode()}
+
+
+def _require_same_parents(rows: Sequence[Mapping[str, Any]], shards: Mapping[str, str]) -> None:
+    """Compare the hash of each parent, as its child recorded it, with what lies there now, shards included.
+
+    Whether each parent is listed at all is not asked.
+    """
+    sha256 = {**shards, **{row["path"]: row["sha256"] for row in rows}}
+    for row in rows:
+        for parent, recorded in json.loads(row["parents"]).items():
+            if sha256.get(parent, recorded) != recorded:
+                raise ArtifactError(
+                    "an artifact was made from another version of its parent",
+                    where=row["path"],
+                    expected=f"{parent} with sha256 {sha256[parent]}, as the ledger says",
+                    got=f"sha256 {recorded}",
+                    next=f"remove {row['path']} and start snakemake: it is made again from what is there now",
+                )

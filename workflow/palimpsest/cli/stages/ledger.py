@@ -1,0 +1,23 @@
+"""The stage `ledger`: the ledger's shard of one method."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+import typer
+
+from palimpsest.cli.begin import CodeFile, StudyFolder, begin
+
+
+def command(
+    study: StudyFolder,
+    code: CodeFile,
+    method: Annotated[str, typer.Option(help="The method's label.")],
+    runs: Annotated[str, typer.Option(help="Units of all its runs, a JSON list.")],
+) -> None:
+    """Hash all artifacts of one method again and list them in the method's shard of the ledger."""
+    from palimpsest.audit.ledger import write_method_shard
+
+    job = begin(study, "ledger", code, parameters={"method": method, "runs": json.loads(runs)})
+    write_method_shard(job, method, job.parameters["runs"])

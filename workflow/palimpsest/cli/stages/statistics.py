@@ -1,0 +1,23 @@
+"""The stage `statistics`: the announced comparisons, and what the order of the tasks changes."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+import typer
+
+from palimpsest.cli.begin import CodeFile, StudyFolder, begin
+from palimpsest.metrics import METRICS
+
+
+def command(
+    study: StudyFolder,
+    code: CodeFile,
+    analysis: Annotated[str, typer.Option(help="The analysis plan of the lock, as JSON.")],
+) -> None:
+    """Carry out the comparisons of the analysis plan and describe the results by order and position."""
+    from palimpsest.statistics.study import write_statistics
+
+    job = begin(study, "statistics", code, METRICS.modules(), parameters={"analysis": json.loads(analysis)})
+    write_statistics(job, job.parameters["analysis"])

@@ -1,0 +1,20 @@
+"""CLEAR forward transfer: tasks yet to come, above the diagonal."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from palimpsest.metrics._declaration import Metric
+
+REFERENCE = "Lin et al., The CLEAR Benchmark: Continual LEArning on Real-World Imagery, NeurIPS Datasets 2021"
+METRIC = Metric(direction="higher", range=(0.0, 1.0), min_tasks=2)
+
+
+def clear_forward(accuracy: np.ndarray) -> np.ndarray:
+    """Mean of a[k, j] over k < j: divisor T (T − 1) / 2, in [0, 1]; higher is better.
+
+    >>> round(float(clear_forward(np.array([[0.9, 0.5], [0.7, 0.8]]))), 3)
+    0.5
+    """
+    stage, task = np.triu_indices(accuracy.shape[-1], 1)
+    return accuracy[..., stage, task].mean(axis=-1)

@@ -1,0 +1,19 @@
+"""CLEAR next-domain accuracy: the task that comes next, the first superdiagonal."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from palimpsest.metrics._declaration import Metric
+
+REFERENCE = "Lin et al., The CLEAR Benchmark: Continual LEArning on Real-World Imagery, NeurIPS Datasets 2021"
+METRIC = Metric(direction="higher", range=(0.0, 1.0), min_tasks=2)
+
+
+def clear_next_domain(accuracy: np.ndarray) -> np.ndarray:
+    """Mean of a[k, j] over j = k + 1: divisor T − 1, in [0, 1]; higher is better.
+
+    >>> round(float(clear_next_domain(np.array([[0.9, 0.5], [0.7, 0.8]]))), 3)
+    0.5
+    """
+    return accuracy.diagonal(1, axis1=-2, axis2=-1).mean(axis=-1)

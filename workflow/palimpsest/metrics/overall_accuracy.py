@@ -1,0 +1,23 @@
+"""Share of all test samples that is classified correctly at the end of the run."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from palimpsest.metrics._declaration import Metric
+
+REFERENCE = (
+    "Lomonaco et al., Avalanche: an End-to-End Library for Continual Learning, CVPR Workshops 2021 (stream accuracy)"
+)
+METRIC = Metric(direction="higher", range=(0.0, 1.0), square=False)
+
+
+def overall_accuracy(accuracy: np.ndarray, n_total: np.ndarray) -> np.ndarray:
+    """Σ_j n_j a[T, j] / Σ_j n_j: divisor Σ_j n_j, in [0, 1]; higher is better.
+
+    n_j is the number of test samples of task j: every sample weighs the same.
+
+    >>> round(float(overall_accuracy(np.array([[0.9, 0.5], [0.7, 0.8]]), np.array([100, 300]))), 3)
+    0.775
+    """
+    return (accuracy[..., -1, :] * n_total).sum(axis=-1) / n_total.sum(axis=-1)

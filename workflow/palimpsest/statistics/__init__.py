@@ -1,0 +1,1 @@
+"""Preregistered comparisons: pairs, tests, verdicts, and how much the order of the tasks matters."""
