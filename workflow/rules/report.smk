@@ -10,7 +10,5 @@ rule report:
         f"{STUDY}/report/index.html",
     log:
         f"{STUDY}/telemetry/logs/report.log",
-    params:
-        study=STUDY,
     shell:
-        "palimpsest stage report --study {params.study} --code plan/code/rules/report.json > {log} 2>&1"
+        "palimpsest stage report --study {STUDY} --code plan/code/rules/report.json > {log} 2>&1"
