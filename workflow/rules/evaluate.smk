@@ -15,9 +15,10 @@ for batch in BATCHES:
             f"{STUDY}/telemetry/logs/evaluate/{batch.name}.log",
         threads: study.numerics.threads
         params:
+            study=study.study,
             method=batch.method,
             shared=grid.shared(batch.method),
             units=batch.units,
         shell:
-            "palimpsest stage evaluate --study {STUDY} --code plan/code/evaluate/{params.method}.json"
+            "palimpsest stage evaluate --study results/{params.study} --code plan/code/evaluate/{params.method}.json"
             " --method {params.method} --shared {params.shared:q} --units {params.units:q} > {log} 2>&1"

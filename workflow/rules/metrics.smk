@@ -13,11 +13,12 @@ for batch in BATCHES:
         log:
             f"{STUDY}/telemetry/logs/metrics/{batch.name}.log",
         params:
+            study=study.study,
             schedule=grid.schedule(batch.method),
             runs=json.dumps([run.run for run in batch.runs]),
             references=json.dumps(grid.references(batch)),
             protocols=json.dumps(grid.protocols),
         shell:
-            "palimpsest stage metrics --study {STUDY} --code plan/code/rules/metrics.json"
+            "palimpsest stage metrics --study results/{params.study} --code plan/code/rules/metrics.json"
             " --schedule {params.schedule} --runs {params.runs:q} --references {params.references:q}"
             " --protocols {params.protocols:q} > {log} 2>&1"

@@ -4,9 +4,10 @@ rule plan_code:
     log:
         f"{STUDY}/telemetry/logs/plan_code/{{program}}.log",
     params:
+        study=study.study,
         program=lambda wildcards: PROGRAMS[wildcards.program],
     shell:
-        "palimpsest stage plan_code --study {STUDY} --code plan/code/{wildcards.program}.json"
+        "palimpsest stage plan_code --study results/{params.study} --code plan/code/{wildcards.program}.json"
         " --program {params.program:q} > {log} 2>&1"
 
 
@@ -21,5 +22,7 @@ rule plan:
     log:
         f"{STUDY}/telemetry/logs/plan.log",
     priority: 1
+    params:
+        study=study.study,
     shell:
-        "palimpsest stage plan --study {STUDY} --code plan/code/rules/plan.json --lock {input.lock:q} > {log} 2>&1"
+        "palimpsest stage plan --study results/{params.study} --code plan/code/rules/plan.json --lock {input.lock:q} > {log} 2>&1"

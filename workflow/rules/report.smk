@@ -10,5 +10,7 @@ rule report:
         f"{STUDY}/report/index.html",
     log:
         f"{STUDY}/telemetry/logs/report.log",
+    params:
+        study=study.study,
     shell:
-        "palimpsest stage report --study {STUDY} --code plan/code/rules/report.json > {log} 2>&1"
+        "palimpsest stage report --study results/{params.study} --code plan/code/rules/report.json > {log} 2>&1"

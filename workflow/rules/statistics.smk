@@ -8,7 +8,8 @@ rule statistics:
     log:
         f"{STUDY}/telemetry/logs/statistics.log",
     params:
+        study=study.study,
         analysis=grid.analysis,
     shell:
-        "palimpsest stage statistics --study {STUDY} --code plan/code/rules/statistics.json"
+        "palimpsest stage statistics --study results/{params.study} --code plan/code/rules/statistics.json"
         " --analysis {params.analysis:q} > {log} 2>&1"

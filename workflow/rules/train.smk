@@ -19,12 +19,13 @@ for batch in BATCHES:
             retries: study.execution.retries
             threads: study.numerics.threads
             params:
+                study=study.study,
                 method=batch.method,
                 shared=grid.shared(batch.method),
                 units=batch.units,
                 stages=",".join(map(str, block.stages)),
             shell:
-                "palimpsest stage train --study {STUDY} --code plan/code/{params.method}.json"
+                "palimpsest stage train --study results/{params.study} --code plan/code/{params.method}.json"
                 " --method {params.method} --shared {params.shared:q} --units {params.units:q}"
                 " --stages {params.stages} > {log} 2>&1"
 
@@ -41,9 +42,10 @@ for batch in BATCHES:
         log:
             f"{STUDY}/telemetry/logs/collect/{batch.name}.log",
         params:
+            study=study.study,
             method=batch.method,
             shared=grid.shared(batch.method),
             units=batch.units,
         shell:
-            "palimpsest stage collect --study {STUDY} --code plan/code/rules/collect.json"
+            "palimpsest stage collect --study results/{params.study} --code plan/code/rules/collect.json"
             " --method {params.method} --shared {params.shared:q} --units {params.units:q} > {log} 2>&1"
