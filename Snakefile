@@ -17,3 +17,4 @@ rule all:
     default_target: True
     input:
         f"{STUDY}/report/index.html",
+        [f"{STUDY}/{path}" for path in grid.run_files()],

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
 from palimpsest.core.artifact import Job
 from palimpsest.core.streams import generator
 from palimpsest.core.tables import TABLES

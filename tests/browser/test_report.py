@@ -9,6 +9,7 @@ from html import escape, unescape
 from pathlib import Path
 
 import pytest
+
 from fabricated_study import fabricate
 from palimpsest.report.build import build
 

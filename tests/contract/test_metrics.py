@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from palimpsest.core.errors import MatrixError
 from palimpsest.core.streams import generator
 from palimpsest.metrics import METRICS

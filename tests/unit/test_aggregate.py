@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from scipy import stats
+
 from made_up_study import MadeUpStudy
 from palimpsest.aggregate.summary import summarise_metrics
 from palimpsest.core.artifact import read_lineage
 from palimpsest.core.errors import ArtifactError
 from palimpsest.core.tables import TABLES
-from scipy import stats
 
 ORDERS = {"s0-o0": ("a", "b"), "s1-o1": ("b", "a"), "s2-o0": ("a", "b")}
 FAILED = {"status": "ended", "reason": "numerical: the loss is not finite"}

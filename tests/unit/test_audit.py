@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+
 from made_up_study import MadeUpStudy
 from palimpsest.audit.merkle import merkle_root
 from palimpsest.core.artifact import read_record, record_path

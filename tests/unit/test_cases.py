@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+
 from palimpsest.metrics._declaration import Inputs
 from palimpsest.metrics._evaluate import missing, values
 from palimpsest.statistics.gates import failed_gates

@@ -5,6 +5,7 @@ from __future__ import annotations
 from hashlib import sha256
 
 import pytest
+
 from palimpsest.audit.merkle import merkle_root
 
 HASHES = {"a": "11" * 32, "b": "22" * 32, "c": "33" * 32}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+
 from made_up_study import PROTOCOL, MadeUpStudy
 from palimpsest.core.artifact import read_lineage
 from palimpsest.core.errors import MatrixError, StudyError

@@ -7,12 +7,13 @@ import importlib
 
 import numpy as np
 import pytest
+from scipy import stats
+
 from palimpsest.core.errors import StudyError
 from palimpsest.statistics.gates import failed_gates
 from palimpsest.statistics.order_disparity import order_disparity
 from palimpsest.statistics.orders import FinalAccuracy, order_rows
 from palimpsest.statistics.worst_task import worst_task_change
-from scipy import stats
 
 
 def test_a_task_without_any_pair_leaves_the_worst_task_undefined() -> None:

@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import stats
+
 from palimpsest.core.streams import generator
 from palimpsest.statistics.compare import adjust
 from palimpsest.statistics.paired import paired_t
 from palimpsest.statistics.wilcoxon import wilcoxon_p
-from scipy import stats
 
 
 def test_the_paired_test_is_that_of_scipy() -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 import typer
+
 from fabricated_study import NULL_REASON, fabricate, lock
 from palimpsest.cli.stages import report as stage
 from palimpsest.core import code

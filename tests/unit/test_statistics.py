@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from scipy import stats
+
 from made_up_study import PROTOCOL, MadeUpStudy
 from palimpsest.core.errors import StudyError
 from palimpsest.metrics._run import write_metrics
-from scipy import stats
 
 ORDER = ("a", "b")
 UNITS = [f"s{seed}-o0" for seed in range(5)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+
 from palimpsest.statistics.paired import PairedTest
 from palimpsest.statistics.verdict import reach_verdict, verdict_sentence
 

@@ -1,82 +1,14 @@
-"""A clone of the project in a folder of its own, with a small study, run by real Snakemake."""
+"""The small study, in copies of the program that a test may edit."""
 
 from __future__ import annotations
 
-import hashlib
-import os
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
-COPIED = ("Snakefile", "workflow", "envs/requirements.lock", "config")
-
-
-@dataclass
-class Project:
-    """A copy of the program that a test may edit, and the folder in which its workflow runs."""
-
-    root: Path
-
-    @property
-    def study(self) -> Path:
-        """Results of the small study."""
-        return self.root / "results" / "small"
-
-    def environment(self, **more: str) -> dict[str, str]:
-        """The environment in which the copy, and not the original, is imported."""
-        path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-        inherited = {k: v for k, v in os.environ.items() if not k.startswith(("PYTEST", "SNAKEMAKE"))}
-        return {**inherited, "PATH": path, "PYTHONPATH": str(self.root / "workflow"), **more}
-
-    def run(self, *command: str, **environment: str) -> subprocess.CompletedProcess[str]:
-        """Run a command in the copy to its end."""
-        return subprocess.run(
-            command, cwd=self.root, env=self.environment(**environment), capture_output=True, text=True, check=False
-        )
-
-    def snakemake(self, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-        """Run the workflow on the small study to its end."""
-        return self.run(*self.command(*arguments), **environment)
-
-    def start(self, *arguments: str) -> subprocess.Popen[str]:
-        """Start the workflow on the small study as a process group of its own."""
-        return subprocess.Popen(
-            self.command(*arguments),
-            cwd=self.root,
-            env=self.environment(),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            start_new_session=True,
-        )
-
-    def command(self, *arguments: str) -> list[str]:
-        """The command line of the workflow."""
-        profile = ["--profile", str(self.root / "workflow/profiles/default")]
-        return ["snakemake", *profile, "--configfile", "config/small.yaml", *arguments]
-
-    def edit(self, path: str, old: str, new: str) -> None:
-        """Replace text that stands once in a file of the copy."""
-        place = self.root / path
-        text = place.read_text()
-        assert text.count(old) == 1, f"{old!r} stands {text.count(old)} times in {path}"
-        place.write_text(text.replace(old, new))
-
-    def hashes(self) -> dict[str, str]:
-        """SHA-256 of every result but telemetry and lock files, by path."""
-        files = [path for path in sorted(self.study.rglob("*")) if path.is_file() and path.name != ".lock"]
-        named = {str(path.relative_to(self.study)): path for path in files}
-        return {
-            name: hashlib.sha256(path.read_bytes()).hexdigest()
-            for name, path in named.items()
-            if not name.startswith("telemetry/")
-        }
+from project import Project, copy_program
 
 
 @pytest.fixture(scope="session")
@@ -84,15 +16,8 @@ def clone() -> Callable[[Path], Project]:
     """Makes copies of the project with a locked small study."""
 
     def make(root: Path) -> Project:
-        for name in COPIED:
-            source, target = ROOT / name, root / name
-            target.parent.mkdir(parents=True, exist_ok=True)
-            if source.is_dir():
-                shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
-            else:
-                shutil.copy(source, target)
+        project = Project(copy_program(root))
         shutil.copy(Path(__file__).with_name("small.yaml"), root / "config" / "small.yaml")
-        project = Project(root)
         locked = project.run("palimpsest", "lock", "config/small.yaml")
         assert locked.returncode == 0, locked.stderr
         return project

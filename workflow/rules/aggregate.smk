@@ -9,8 +9,8 @@ rule aggregate:
     log:
         f"{STUDY}/telemetry/logs/aggregate.log",
     params:
-        study=STUDY,
+        study=study.study,
         methods=json.dumps(grid.methods),
     shell:
-        "palimpsest stage aggregate --study {params.study} --code plan/code/rules/aggregate.json"
+        "palimpsest stage aggregate --study results/{params.study} --code plan/code/rules/aggregate.json"
         " --methods {params.methods:q} > {log} 2>&1"

@@ -12,10 +12,10 @@ rule ledger:
     log:
         f"{STUDY}/telemetry/logs/ledger/{{method}}.log",
     params:
-        study=STUDY,
+        study=study.study,
         units=lambda wildcards: json.dumps(grid.units(wildcards.method)),
     shell:
-        "palimpsest stage ledger --study {params.study} --code plan/code/rules/ledger.json"
+        "palimpsest stage ledger --study results/{params.study} --code plan/code/rules/ledger.json"
         " --method {wildcards.method} --runs {params.units:q} > {log} 2>&1"
 
 
@@ -33,8 +33,8 @@ rule audit:
     log:
         f"{STUDY}/telemetry/logs/audit.log",
     params:
-        study=STUDY,
+        study=study.study,
         methods=json.dumps(grid.methods),
     shell:
-        "palimpsest stage audit --study {params.study} --code plan/code/rules/audit.json"
+        "palimpsest stage audit --study results/{params.study} --code plan/code/rules/audit.json"
         " --methods {params.methods:q} > {log} 2>&1"

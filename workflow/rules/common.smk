@@ -20,9 +20,9 @@ except PalimpsestError as error:
     raise WorkflowError(str(error)) from None
 
 PROGRAMS = grid.programs()
+BATCHES = grid.batches(study.execution.runs_per_job)
 
 
 wildcard_constraints:
     method="|".join(re.escape(method) for method in grid.methods),
-    unit=r"s\d+(-o\d+)?",
     program=r"[a-z0-9_.+/-]+",

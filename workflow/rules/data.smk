@@ -7,8 +7,8 @@ rule data:
     log:
         f"{STUDY}/telemetry/logs/data.log",
     params:
-        study=STUDY,
+        study=study.study,
         benchmark=grid.benchmark,
     shell:
-        "palimpsest stage data --study {params.study} --code plan/code/rules/data.json"
+        "palimpsest stage data --study results/{params.study} --code plan/code/rules/data.json"
         " --benchmark {params.benchmark:q} > {log} 2>&1"

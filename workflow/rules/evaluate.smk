@@ -1,21 +1,24 @@
-rule evaluate:
-    input:
-        code=f"{STUDY}/plan/code/evaluate/{{method}}.json",
-        samples=f"{STUDY}/data/samples.parquet",
-        inputs=f"{STUDY}/data/inputs.npy",
-        stages=lambda wildcards: [
-            f"{STUDY}/runs/{wildcards.method}/{wildcards.unit}/stage-{stage}.json"
-            for stage in grid.run(wildcards).stage_numbers
-        ],
-    output:
-        f"{STUDY}/evaluation/{{method}}/{{unit}}/predictions.parquet",
-        f"{STUDY}/evaluation/{{method}}/{{unit}}/matrix.parquet",
-    log:
-        f"{STUDY}/telemetry/logs/evaluate/{{method}}/{{unit}}.log",
-    threads: study.numerics.threads
-    params:
-        study=STUDY,
-        spec=grid.spec,
-    shell:
-        "palimpsest stage evaluate --study {params.study} --code plan/code/evaluate/{wildcards.method}.json"
-        " --run {wildcards.method}/{wildcards.unit} --spec {params.spec:q} > {log} 2>&1"
+for batch in BATCHES:
+
+    rule:
+        name:
+            f"evaluate_{batch.name}"
+        input:
+            code=f"{STUDY}/plan/code/evaluate/{batch.method}.json",
+            samples=f"{STUDY}/data/samples.parquet",
+            inputs=f"{STUDY}/data/inputs.npy",
+            stages=batch.paths(f"{STUDY}/runs/{{run}}/stage-{{stage}}.json", batch.stage_numbers),
+        output:
+            batch.paths(f"{STUDY}/evaluation/{{run}}/predictions.parquet"),
+            batch.paths(f"{STUDY}/evaluation/{{run}}/matrix.parquet"),
+        log:
+            f"{STUDY}/telemetry/logs/evaluate/{batch.name}.log",
+        threads: study.numerics.threads
+        params:
+            study=study.study,
+            method=batch.method,
+            shared=grid.shared(batch.method),
+            units=batch.units,
+        shell:
+            "palimpsest stage evaluate --study results/{params.study} --code plan/code/evaluate/{params.method}.json"
+            " --method {params.method} --shared {params.shared:q} --units {params.units:q} > {log} 2>&1"

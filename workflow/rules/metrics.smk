@@ -1,23 +1,24 @@
-rule metrics:
-    input:
-        code=f"{STUDY}/plan/code/rules/metrics.json",
-        units=f"{STUDY}/plan/units.parquet",
-        matrix=f"{STUDY}/evaluation/{{method}}/{{unit}}/matrix.parquet",
-        references=lambda wildcards: [
-            f"{STUDY}/evaluation/{run}/matrix.parquet" for run in grid.references(wildcards).values()
-        ],
-    output:
-        f"{STUDY}/metrics/{{method}}/{{unit}}.parquet",
-    log:
-        f"{STUDY}/telemetry/logs/metrics/{{method}}/{{unit}}.log",
-    params:
-        study=STUDY,
-        schedule=lambda wildcards: grid.schedule(wildcards.method),
-        protocols=json.dumps(grid.protocols),
-        references=lambda wildcards: " ".join(
-            f"--{name.replace('_', '-')} {run}" for name, run in grid.references(wildcards).items()
-        ),
-    shell:
-        "palimpsest stage metrics --study {params.study} --code plan/code/rules/metrics.json"
-        " --run {wildcards.method}/{wildcards.unit} --schedule {params.schedule} --protocols {params.protocols:q}"
-        " {params.references} > {log} 2>&1"
+for batch in BATCHES:
+
+    rule:
+        name:
+            f"metrics_{batch.name}"
+        input:
+            code=f"{STUDY}/plan/code/rules/metrics.json",
+            units=f"{STUDY}/plan/units.parquet",
+            matrices=batch.paths(f"{STUDY}/evaluation/{{run}}/matrix.parquet"),
+            references=[f"{STUDY}/evaluation/{run}/matrix.parquet" for run in grid.reference_runs(batch)],
+        output:
+            batch.paths(f"{STUDY}/metrics/{{run}}.parquet"),
+        log:
+            f"{STUDY}/telemetry/logs/metrics/{batch.name}.log",
+        params:
+            study=study.study,
+            schedule=grid.schedule(batch.method),
+            runs=json.dumps([run.run for run in batch.runs]),
+            references=json.dumps(grid.references(batch)),
+            protocols=json.dumps(grid.protocols),
+        shell:
+            "palimpsest stage metrics --study results/{params.study} --code plan/code/rules/metrics.json"
+            " --schedule {params.schedule} --runs {params.runs:q} --references {params.references:q}"
+            " --protocols {params.protocols:q} > {log} 2>&1"

@@ -4,10 +4,10 @@ rule plan_code:
     log:
         f"{STUDY}/telemetry/logs/plan_code/{{program}}.log",
     params:
-        study=STUDY,
+        study=study.study,
         program=lambda wildcards: PROGRAMS[wildcards.program],
     shell:
-        "palimpsest stage plan_code --study {params.study} --code plan/code/{wildcards.program}.json"
+        "palimpsest stage plan_code --study results/{params.study} --code plan/code/{wildcards.program}.json"
         " --program {params.program:q} > {log} 2>&1"
 
 
@@ -21,8 +21,8 @@ rule plan:
         f"{STUDY}/plan/runs.parquet",
     log:
         f"{STUDY}/telemetry/logs/plan.log",
+    priority: 1
     params:
-        study=STUDY,
+        study=study.study,
     shell:
-        "palimpsest stage plan --study {params.study} --code plan/code/rules/plan.json"
-        " --lock {input.lock:q} > {log} 2>&1"
+        "palimpsest stage plan --study results/{params.study} --code plan/code/rules/plan.json --lock {input.lock:q} > {log} 2>&1"

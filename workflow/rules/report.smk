@@ -11,6 +11,6 @@ rule report:
     log:
         f"{STUDY}/telemetry/logs/report.log",
     params:
-        study=STUDY,
+        study=study.study,
     shell:
-        "palimpsest stage report --study {params.study} --code plan/code/rules/report.json > {log} 2>&1"
+        "palimpsest stage report --study results/{params.study} --code plan/code/rules/report.json > {log} 2>&1"

@@ -4,11 +4,12 @@ rule statistics:
         metrics=f"{STUDY}/aggregate/metrics.parquet",
     output:
         f"{STUDY}/statistics/comparisons.parquet",
+        f"{STUDY}/statistics/orders.parquet",
     log:
         f"{STUDY}/telemetry/logs/statistics.log",
     params:
-        study=STUDY,
+        study=study.study,
         analysis=grid.analysis,
     shell:
-        "palimpsest stage statistics --study {params.study} --code plan/code/rules/statistics.json"
+        "palimpsest stage statistics --study results/{params.study} --code plan/code/rules/statistics.json"
         " --analysis {params.analysis:q} > {log} 2>&1"

@@ -48,9 +48,14 @@ class Job:
     parameters: Mapping[str, Any] = field(default_factory=dict)
     parents: dict[str, str] = field(default_factory=dict)
 
-    def fork(self, **parameters: Any) -> Job:
+    def fork(self, spec_hash: str | None = None, **parameters: Any) -> Job:
         """A job with the same origin and the parents so far, whose further reading is its own."""
-        return replace(self, parameters={**self.parameters, **parameters}, parents=dict(self.parents))
+        return replace(
+            self,
+            spec_hash=spec_hash or self.spec_hash,
+            parameters={**self.parameters, **parameters},
+            parents=dict(self.parents),
+        )
 
     def lineage(self, **more: Any) -> dict[str, Any]:
         """What is known of the origin of the next artifact, as plain content."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -17,8 +18,8 @@ RULES_OF_THE_STUDY = ("plan", "data", "collect", "metrics", "ledger", "aggregate
 Spec = dict[str, Any]
 
 
-def spec_of(plan: dict[str, Any], key: str, unit: dict[str, Any]) -> Spec:
-    """All that fixes the bytes of a run, and nothing else: training and evaluation are told only this."""
+def shared_spec(plan: dict[str, Any], key: str) -> Spec:
+    """What all runs of a method are told."""
     study, method = plan["study"], plan["methods"][key]
     return {
         "benchmark": {
@@ -36,9 +37,19 @@ def spec_of(plan: dict[str, Any], key: str, unit: dict[str, Any]) -> Spec:
         "numerics": study["numerics"],
         "method": method["method"],
         "hyperparameters": method["hyperparameters"],
+        "schedule": method["schedule"],
+        "joint": study["references"]["joint"] if method["schedule"] == "joint" else None,
+    }
+
+
+def complete_spec(shared: Spec, unit: dict[str, Any]) -> Spec:
+    """All that fixes the bytes of a run, and nothing else: what its method's runs share, its seed, order and stages."""
+    order = unit["tasks"]
+    return {
+        **shared,
         "seed": unit["seed"],
-        "order": unit["tasks"],
-        "stages": stages(method["schedule"], unit["tasks"], study["references"]["joint"]),
+        "order": order,
+        "stages": stages(shared["schedule"], order, shared["joint"]),
     }
 
 
@@ -60,15 +71,55 @@ class Run:
 
 @dataclass(frozen=True)
 class Block:
-    """Consecutive stages that one job trains."""
+    """Consecutive stages that one job trains, and the stages before them from whose checkpoints they start."""
 
     stages: tuple[int, ...]
+    parents: tuple[int, ...]
 
     @property
     def name(self) -> str:
         """`stage_3`, or `stage_1_to_5`."""
         first, last = self.stages[0], self.stages[-1]
         return f"stage_{first}" if first == last else f"stage_{first}_to_{last}"
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Runs of one method that one job works on, one after the other."""
+
+    method: str
+    number: int
+    runs: tuple[Run, ...]
+    units: str
+    """The units in canonical JSON, as the job gets them."""
+
+    @property
+    def name(self) -> str:
+        """`METHOD_NUMBER`."""
+        return f"{self.method}_{self.number}"
+
+    def paths(self, pattern: str, stages: Sequence[int] | None = None) -> list[str]:
+        """A path for each run, and for each of some stages: `{run}` and `{stage}` are replaced."""
+        wanted = [(run.run, stage) for run in self.runs for stage in (stages if stages is not None else [None])]
+        return [pattern.format(run=run, stage=stage) for run, stage in wanted]
+
+    @property
+    def stage_numbers(self) -> list[int]:
+        """The stages of each run: the same for all runs of a method."""
+        return self.runs[0].stage_numbers
+
+    def blocks(self, stages_per_job: int | str) -> list[Block]:
+        """How the stages are cut into jobs."""
+        stages = self.runs[0].spec["stages"]
+        size = len(stages) if stages_per_job == "all" else int(stages_per_job)
+        cut = [stages[start : start + size] for start in range(0, len(stages), size)]
+        return [
+            Block(
+                tuple(stage["stage"] for stage in part),
+                tuple(sorted({stage["parent"] for stage in part} - {None, *(stage["stage"] for stage in part)})),
+            )
+            for part in cut
+        ]
 
 
 class Grid:
@@ -85,7 +136,8 @@ class Grid:
     def runs(self) -> dict[str, Run]:
         """Runs by id, `METHOD/UNIT`."""
         units = {unit["unit"]: unit for unit in self.plan["units"]}
-        specs = {run["run"]: spec_of(self.plan, run["method"], units[run["unit"]]) for run in self.plan["runs"]}
+        shared = {key: shared_spec(self.plan, key) for key in self.plan["methods"]}
+        specs = {run["run"]: complete_spec(shared[run["method"]], units[run["unit"]]) for run in self.plan["runs"]}
         return {
             run["run"]: Run(run["run"], run["method"], run["unit"], specs[run["run"]], hash_json(specs[run["run"]]))
             for run in self.plan["runs"]
@@ -100,20 +152,34 @@ class Grid:
         """Units on which a method runs."""
         return [run.unit for run in self.runs.values() if run.method == method]
 
-    def run(self, wildcards: Any) -> Run:
-        """The run that the wildcards `method` and `unit` name."""
-        return self.runs[f"{wildcards.method}/{wildcards.unit}"]
+    def shared(self, method: str) -> str:
+        """What all runs of a method are told, in canonical JSON."""
+        return canonical_json(shared_spec(self.plan, method)).decode()
 
-    def spec(self, wildcards: Any) -> str:
-        """The run's specification in canonical JSON, as its jobs get it."""
-        return canonical_json(self.run(wildcards).spec).decode()
+    def batches(self, runs_per_job: int) -> list[Batch]:
+        """How the runs are cut into jobs: those of one method, in the order of the plan, so many at a time."""
+        units = {unit["unit"]: unit for unit in self.plan["units"]}
+        made = []
+        for method in self.methods:
+            runs = [run for run in self.runs.values() if run.method == method]
+            for number, start in enumerate(range(0, len(runs), runs_per_job)):
+                part = tuple(runs[start : start + runs_per_job])
+                told = canonical_json([units[run.unit] for run in part]).decode()
+                made.append(Batch(method, number, part, told))
+        return made
 
-    def references(self, wildcards: Any) -> dict[str, str]:
-        """Reference runs by name: those of the run's own unit, else of its seed. A reference itself has none."""
-        if wildcards.method in REFERENCES:
+    def references(self, batch: Batch) -> dict[str, dict[str, str]]:
+        """Reference runs of each run, by name: those of its own unit, else of its seed. A reference has none."""
+        if batch.method in REFERENCES:
             return {}
-        units = (wildcards.unit, wildcards.unit.split("-")[0])
-        candidates = [(name, f"{name}/{unit}") for unit in reversed(units) for name in REFERENCES]
+        return {run.run: self._references(run.unit) for run in batch.runs}
+
+    def reference_runs(self, batch: Batch) -> list[str]:
+        """All reference runs of a batch, each once."""
+        return sorted({run for references in self.references(batch).values() for run in references.values()})
+
+    def _references(self, unit: str) -> dict[str, str]:
+        candidates = [(name, f"{name}/{u}") for u in (unit.split("-")[0], unit) for name in REFERENCES]
         return {name: run for name, run in candidates if run in self.runs}
 
     def schedule(self, method: str) -> str:
@@ -124,21 +190,6 @@ class Grid:
     def protocols(self) -> list[str]:
         """The protocols by which predictions are read: the study's own, and the choice within the task."""
         return sorted({self.plan["study"]["protocol"], "task_incremental"})
-
-    def blocks(self, stages_per_job: int | str) -> dict[Block, list[str]]:
-        """How the stages are cut into jobs: each block with the methods that have it."""
-        found: dict[Block, list[str]] = {}
-        for method in self.methods:
-            numbers = next(run.stage_numbers for run in self.runs.values() if run.method == method)
-            size = len(numbers) if stages_per_job == "all" else int(stages_per_job)
-            for start in range(0, len(numbers), size):
-                found.setdefault(Block(tuple(numbers[start : start + size])), []).append(method)
-        return found
-
-    def parents(self, wildcards: Any, block: Block) -> list[int]:
-        """The stages outside of a block from whose checkpoints its stages start."""
-        found = {stage["parent"] for stage in self.run(wildcards).spec["stages"] if stage["stage"] in block.stages}
-        return sorted(found - {None, *block.stages})
 
     @property
     def benchmark(self) -> str:
@@ -151,6 +202,11 @@ class Grid:
     def analysis(self) -> str:
         """The analysis plan in canonical JSON."""
         return canonical_json(self.plan["study"]["analysis"]).decode()
+
+    def run_files(self) -> list[str]:
+        """Files of every run that must be there for a study to be whole, beside those from which the report is made."""
+        records = [f"runs/{run.run}/stage-{stage}.json" for run in self.runs.values() for stage in run.stage_numbers]
+        return records + [f"evaluation/{run.run}/predictions.parquet" for run in self.runs.values()]
 
     def modules(self, method: str) -> list[str]:
         """What a run of the method finds by name: its parts, the model and the benchmark."""

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from palimpsest.core.errors import LockError, StudyError
 from palimpsest.core.hashing import hash_json
 from palimpsest.plan import orders as task_orders
-from palimpsest.plan.grid import REFERENCES, Grid, spec_of
+from palimpsest.plan.grid import REFERENCES, Grid, complete_spec, shared_spec
 from palimpsest.plan.power import paired_t_power
 from palimpsest.plan.study import Study
 from palimpsest.plan.yaml_file import YamlFile
@@ -186,8 +186,9 @@ def _runs(plan: Plan) -> Iterator[dict[str, Any]]:
     per_unit = [unit for unit in plan["units"] if unit["order_id"] != task_orders.CANONICAL]
     per_seed = [unit for unit in plan["units"] if unit["order_id"] == task_orders.CANONICAL]
     for key, method in plan["methods"].items():
+        shared = shared_spec(plan, key)
         for unit in per_unit if method["per_unit"] else per_seed:
-            spec = spec_of(plan, key, unit)
+            spec = complete_spec(shared, unit)
             yield {"run": f"{key}/{unit['unit']}", "method": key, "unit": unit["unit"], "spec_hash": hash_json(spec)}
 
 

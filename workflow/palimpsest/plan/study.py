@@ -199,6 +199,12 @@ class Execution(Section):
         "training; 1 for stages that take hours.",
         examples=["all", 1],
     )
+    runs_per_job: PositiveInt = Field(
+        1,
+        description="Runs of one method that one Snakemake job works on, one after the other; one that is there "
+        "already is skipped. Several for small models, where starting costs more than training, and for many runs.",
+        examples=[5],
+    )
     retries: Annotated[int, Field(ge=0, le=100)] = Field(
         1, description="How often Snakemake starts a failed training job again."
     )

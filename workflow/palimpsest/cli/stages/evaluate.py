@@ -1,19 +1,18 @@
-"""`palimpsest stage evaluate`: every checkpoint of one run on every task."""
+"""`palimpsest stage evaluate`: every checkpoint of some runs of one method on every task."""
 
 from __future__ import annotations
 
 from palimpsest.cli.begin import CodeFile, StudyFolder, begin
-from palimpsest.cli.run_spec import RunId, SpecText, read_spec
+from palimpsest.cli.runs import Method, Shared, Units, each_run, modules_of, threads_of
 
 
-def command(study: StudyFolder, code: CodeFile, run: RunId, spec: SpecText) -> None:
+def command(study: StudyFolder, code: CodeFile, method: Method, shared: Shared, units: Units) -> None:
     """Write evaluation/METHOD/UNIT/predictions.parquet and matrix.parquet."""
     from palimpsest.cli.numerics import pin_numerics
-    from palimpsest.core.hashing import hash_json
 
-    told, modules = read_spec(spec)
-    job = begin(study, "evaluate", code, modules, spec_hash=hash_json(told), parameters={"run": run})
-    pin_numerics(told["numerics"]["threads"])
+    job = begin(study, "evaluate", code, modules_of(shared))
+    pin_numerics(threads_of(shared))
     from palimpsest.evaluation.evaluate import evaluate_run
 
-    evaluate_run(job, run, told)
+    for run_job, run, spec in each_run(job, method, shared, units):
+        evaluate_run(run_job, run, spec)

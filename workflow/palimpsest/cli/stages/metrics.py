@@ -1,4 +1,4 @@
-"""The stage `metrics`: the metrics of one run."""
+"""`palimpsest stage metrics`: every metric of some runs of one method."""
 
 from __future__ import annotations
 
@@ -10,26 +10,28 @@ import typer
 from palimpsest.cli.begin import CodeFile, StudyFolder, begin
 from palimpsest.metrics import METRICS
 
-Reference = Annotated[str | None, typer.Option(metavar="RUN", help="The reference run, METHOD/UNIT.")]
-
 
 def command(
     study: StudyFolder,
     code: CodeFile,
-    run: Annotated[str, typer.Option(help="The run, METHOD/UNIT.")],
     schedule: Annotated[
-        str, typer.Option(help="What the run trains on: sequential, cumulative, joint, isolated or untrained.")
+        str, typer.Option(help="What the runs train on: sequential, cumulative, joint, isolated or untrained.")
     ],
-    random_init: Reference = None,
-    isolated: Reference = None,
-    joint: Reference = None,
-    protocols: Annotated[str, typer.Option(help="The study's protocols (JSON), for a run without any rows.")] = "[]",
+    runs: Annotated[str, typer.Option(help="The runs, METHOD/UNIT, as a JSON list.")],
+    references: Annotated[
+        str, typer.Option(help="Reference runs of each run by what they are, as JSON: {RUN: {isolated: RUN}}.")
+    ] = "{}",
+    protocols: Annotated[str, typer.Option(help="The study's protocols, as a JSON list.")] = "[]",
 ) -> None:
-    """Compute every metric of a run from its matrix and those of its reference runs."""
+    """Compute every metric of runs from their matrices and those of their reference runs."""
     from palimpsest.metrics._run import write_metrics
 
-    given = {"random_init": random_init, "isolated": isolated, "joint": joint}
-    references = {role: reference for role, reference in given.items() if reference is not None}
-    parameters = {"run": run, "schedule": schedule, "references": references, "protocols": json.loads(protocols)}
-    job = begin(study, "metrics", code, METRICS.modules(), parameters=parameters)
-    write_metrics(job, run, schedule, references, parameters["protocols"])
+    job, of_each, known = (
+        begin(study, "metrics", code, METRICS.modules()),
+        json.loads(references),
+        json.loads(protocols),
+    )
+    for run in json.loads(runs):
+        own = of_each.get(run, {})
+        run_job = job.fork(run=run, schedule=schedule, references=own, protocols=known)
+        write_metrics(run_job, run, schedule, own, known)

@@ -1,4 +1,4 @@
-"""`palimpsest stage train`: bring stages of one run to their records."""
+"""`palimpsest stage train`: bring stages of some runs of one method to their records."""
 
 from __future__ import annotations
 
@@ -8,28 +8,27 @@ from typing import Annotated
 import typer
 
 from palimpsest.cli.begin import CodeFile, StudyFolder, begin
-from palimpsest.cli.run_spec import RunId, SpecText, read_spec
+from palimpsest.cli.runs import Method, Shared, Units, each_run, modules_of, threads_of
 
 
 def command(
     study: StudyFolder,
     code: CodeFile,
-    run: RunId,
-    spec: SpecText,
+    method: Method,
+    shared: Shared,
+    units: Units,
     stages: Annotated[str, typer.Option(help="Stages to train, such as 1,2,3.")],
 ) -> None:
-    """Train stages of a run; those that stand already are accepted."""
+    """Train stages of runs; those that stand already are accepted."""
     from palimpsest.cli.attempts import Attempts
     from palimpsest.cli.numerics import pin_numerics
-    from palimpsest.core.hashing import hash_json
     from palimpsest.training.stages import train_stages
 
-    told, modules = read_spec(spec)
-    job = begin(study, "train", code, modules, spec_hash=hash_json(told), parameters={"run": run})
+    job = begin(study, "train", code, modules_of(shared))
+    pin_numerics(threads_of(shared))
+    for run_job, run, spec in each_run(job, method, shared, units):
 
-    pin_numerics(told["numerics"]["threads"])
+        def say(line: str, run: str = run) -> None:
+            print(f"{run}: {line}", file=sys.stderr, flush=True)
 
-    def say(line: str) -> None:
-        print(f"{run}: {line}", file=sys.stderr, flush=True)
-
-    train_stages(job, run, told, [int(stage) for stage in stages.split(",")], Attempts(study, run), say)
+        train_stages(run_job, run, spec, [int(stage) for stage in stages.split(",")], Attempts(study, run), say)
