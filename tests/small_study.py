@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+
 from palimpsest.cli.describe import Catalogs
 from palimpsest.plan.lock import make_lock
 from palimpsest.plan.study import read_study

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
 from palimpsest.core.artifact import Job
 from palimpsest.core.hashing import hash_json
 from palimpsest.core.streams import generator

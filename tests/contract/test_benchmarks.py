@@ -6,6 +6,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
+
 from palimpsest.benchmarks import BENCHMARKS
 from palimpsest.core.errors import StudyError
 from palimpsest.data.splits import SPLITS

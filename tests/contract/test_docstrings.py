@@ -6,8 +6,9 @@ import doctest
 import importlib
 import pkgutil
 
-import palimpsest
 import pytest
+
+import palimpsest
 
 MODULES = [m.name for m in pkgutil.walk_packages(palimpsest.__path__, "palimpsest.")]
 

@@ -9,8 +9,9 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-import palimpsest
 import pytest
+
+import palimpsest
 
 PACKAGE = Path(palimpsest.__file__).parent
 ROOT = PACKAGE.parents[1]

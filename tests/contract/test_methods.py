@@ -9,6 +9,7 @@ import random  # noqa: TID251 - only to see that nobody draws from it
 import numpy as np
 import pytest
 import torch
+
 from palimpsest.methods import METHODS
 from palimpsest.methods._declaration import Declaration
 from palimpsest.methods._hooks import HOOKS

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 import torch
+from pydantic import ValidationError
+
 from palimpsest.models import MODELS
 from palimpsest.models._initial import set_initial_weights
-from pydantic import ValidationError
 from tiny import example, same_tensors
 
 SHAPE, N_OUTPUTS = (8, 8), 5

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+
 from palimpsest.core import artifact
 from palimpsest.core.artifact import Job, encode_table, read_lineage, read_record, record_path
 from palimpsest.core.errors import ArtifactError

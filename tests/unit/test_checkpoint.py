@@ -10,6 +10,7 @@ import sys
 
 import pytest
 import torch
+
 from palimpsest.core.artifact import Job
 from palimpsest.core.errors import ArtifactError
 from palimpsest.training.checkpoint import decode, encode, read_checkpoint, write_checkpoint

@@ -8,8 +8,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-import palimpsest
 import pytest
+
+import palimpsest
 import small_study
 from palimpsest.cli import main as cli
 from palimpsest.cli.commands.schema import page

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from palimpsest.core import code
 from palimpsest.core.errors import CodeChangedError
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from palimpsest.core import errors
 from palimpsest.core.errors import PalimpsestError, SeveralErrors, StudyError
 

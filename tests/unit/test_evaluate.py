@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import torch
+
 from palimpsest.core.artifact import Job, read_plain_table
 from palimpsest.core.tables import TABLES
 from palimpsest.evaluation.evaluate import _choose, matrix

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+
 from palimpsest.core.streams import generator
 from palimpsest.methods import ewc
 from palimpsest.methods._hooks import Batch, Context

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from types import SimpleNamespace
 
 import pytest
+
 import small_study
-from palimpsest.plan.grid import Block, Grid, Run, spec_of
+from palimpsest.core.hashing import hash_json
+from palimpsest.plan.grid import Batch, Block, Grid, complete_spec
 
 
 @pytest.fixture(scope="module")
@@ -15,77 +16,91 @@ def plan(tmp_path_factory):
     return small_study.plan_of(tmp_path_factory.mktemp("plan"))
 
 
-def named(run: str) -> SimpleNamespace:
-    method, unit = run.split("/")
-    return SimpleNamespace(method=method, unit=unit)
+def batch_of(grid: Grid, method: str) -> Batch:
+    """The first batch of a method's runs."""
+    return next(batch for batch in grid.batches(100) if batch.method == method)
 
 
-@pytest.mark.parametrize(
-    ("size", "expected"),
-    [
-        ("all", {(1, 2, 3): ["finetune", "replay", "isolated"], (0,): ["random_init"], (3,): ["joint"]}),
-        (
-            1,
-            {
-                (1,): ["finetune", "replay", "isolated"],
-                (2,): ["finetune", "replay", "isolated"],
-                (3,): ["finetune", "replay", "isolated", "joint"],
-                (0,): ["random_init"],
-            },
-        ),
-        (
-            2,
-            {
-                (1, 2): ["finetune", "replay", "isolated"],
-                (3,): ["finetune", "replay", "isolated", "joint"],
-                (0,): ["random_init"],
-            },
-        ),
-    ],
-)
-def test_blocks_of_stages(plan, size, expected):
-    """All stages in one job, one each, or two at a time: each block with the methods that have it."""
-    blocks = Grid(plan).blocks(size)
-    assert {block.stages: methods for block, methods in blocks.items()} == expected
+BLOCKS = {
+    ("finetune", "all"): [((1, 2, 3), ())],
+    ("finetune", 1): [((1,), ()), ((2,), (1,)), ((3,), (2,))],
+    ("finetune", 2): [((1, 2), ()), ((3,), (2,))],
+    ("isolated", 1): [((1,), ()), ((2,), ()), ((3,), ())],
+    ("joint", "all"): [((3,), ())],
+    ("joint", 1): [((3,), ())],
+    ("random_init", 2): [((0,), ())],
+}
+
+
+@pytest.mark.parametrize(("method", "size"), BLOCKS)
+def test_blocks_of_stages(plan, method, size):
+    """All stages in one job, one each, or two at a time; a block names the stage that its own descend from."""
+    blocks = batch_of(Grid(plan), method).blocks(size)
+    assert [(block.stages, block.parents) for block in blocks] == BLOCKS[method, size]
 
 
 @pytest.mark.parametrize("size", ["all", 1, 2, 3, 10])
-def test_every_stage_of_every_method_is_in_one_block(plan, size):
-    """No stage is left out and none is trained by two rules."""
-    grid = Grid(plan)
-    for method in grid.methods:
-        stages = [stage for block, methods in grid.blocks(size).items() if method in methods for stage in block.stages]
-        assert sorted(stages) == next(run.stage_numbers for run in grid.runs.values() if run.method == method)
+def test_every_stage_is_in_one_block(plan, size):
+    """No stage is left out and none is trained by two jobs."""
+    for batch in Grid(plan).batches(1):
+        assert [stage for block in batch.blocks(size) for stage in block.stages] == batch.stage_numbers
 
 
 def test_names_of_blocks():
     """A block is named by its stages."""
-    assert (Block((3,)).name, Block((1, 2, 3)).name) == ("stage_3", "stage_1_to_3")
+    assert (Block((3,), ()).name, Block((1, 2, 3), ()).name) == ("stage_3", "stage_1_to_3")
 
 
-def test_parents_of_a_block(plan):
-    """A block needs the last stage before it where its stages descend from it, and nothing inside of it."""
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_every_run_is_in_one_batch(plan, size):
+    """No run is left out, none stands in two batches, a batch is of one method and no larger than asked for."""
     grid = Grid(plan)
-    assert grid.parents(named("finetune/s0-o0"), Block((1, 2, 3))) == []
-    assert grid.parents(named("finetune/s0-o0"), Block((3,))) == [2]
-    assert grid.parents(named("isolated/s0"), Block((3,))) == []
-    assert grid.parents(named("joint/s0"), Block((3,))) == []
+    batches = grid.batches(size)
+    assert [run.run for batch in batches for run in batch.runs] == list(grid.runs)
+    assert all({run.method for run in batch.runs} == {batch.method} for batch in batches)
+    assert max(len(batch.runs) for batch in batches) == min(size, 2)
+    assert len({batch.name for batch in batches}) == len(batches)
+
+
+def test_a_batch_tells_its_units(plan):
+    """From what a method's runs share and the units of a batch, a job makes the specifications that the lock lists."""
+    grid = Grid(plan)
+    for batch in grid.batches(2):
+        shared = json.loads(grid.shared(batch.method))
+        made = [complete_spec(shared, unit) for unit in json.loads(batch.units)]
+        assert [hash_json(spec) for spec in made] == [run.spec_hash for run in batch.runs]
+
+
+def test_paths_of_a_batch(plan):
+    """A pattern is filled for each run and stage."""
+    batch = batch_of(Grid(plan), "replay")
+    assert batch.paths("runs/{run}/stage-{stage}.json", [1, 3]) == [
+        *("runs/replay/s0-o0/stage-1.json", "runs/replay/s0-o0/stage-3.json"),
+        *("runs/replay/s1-o1/stage-1.json", "runs/replay/s1-o1/stage-3.json"),
+    ]
 
 
 def test_references_of_a_run(plan):
     """A method's references are those of its seed; a reference has none."""
     grid = Grid(plan)
-    assert grid.references(named("replay/s1-o1")) == {
+    assert grid.references(batch_of(grid, "replay"))["replay/s1-o1"] == {
         "random_init": "random_init/s1", "isolated": "isolated/s1", "joint": "joint/s1",
     }  # fmt: skip
-    assert grid.references(named("joint/s1")) == {}
+    assert grid.references(batch_of(grid, "joint")) == {}
 
 
 def test_the_reference_of_the_own_unit_comes_first(tmp_path):
     """Joint training per stage belongs to the unit; the other references to the seed."""
     grid = Grid(small_study.plan_of(tmp_path, lambda c: c.update(references={"joint": "per_stage"})))
-    references = grid.references(named("replay/s1-o1"))
+    references = grid.references(batch_of(grid, "replay"))["replay/s1-o1"]
     assert (references["joint"], references["isolated"]) == ("joint/s1-o1", "isolated/s1")
+
+
+def test_reference_runs_of_a_batch_are_listed_once(tmp_path):
+    """Three orders of one seed share their references."""
+    change = {"crossing": "full", "seeds": [0], "orders": {"kind": "balanced", "count": 3}}
+    grid = Grid(small_study.plan_of(tmp_path, lambda c: c.update(design=change)))
+    assert grid.reference_runs(batch_of(grid, "replay")) == ["isolated/s0", "joint/s0", "random_init/s0"]
 
 
 def test_the_hash_of_the_lock_is_that_of_the_grid(plan):
@@ -100,7 +115,7 @@ def test_a_run_is_told_its_order(plan):
     order = plan["orders"]["o1"]
     assert [stage["task"] for stage in grid.runs["replay/s1-o1"].spec["stages"]] == order
     assert [stage["task"] for stage in grid.runs["isolated/s1"].spec["stages"]] == ["t1", "t2", "t3"]
-    assert json.loads(grid.spec(named("replay/s1-o1")))["order"] == order
+    assert grid.runs["replay/s1-o1"].spec["order"] == order
 
 
 def hashes(folder, change=None) -> dict[str, str]:
@@ -148,11 +163,6 @@ def test_hyperparameters_touch_their_own_method(tmp_path):
     assert {run for run in before if before[run] != after[run]} == {"replay/s0-o0", "replay/s1-o1"}
 
 
-def test_comparisons_get_their_protocol(plan):
-    """A comparison without a protocol has that of the study."""
-    assert json.loads(Grid(plan).analysis)["primary"]["protocol"] == "class_incremental"
-
-
 def test_a_method_under_another_key(tmp_path):
     """One method may stand under two keys with other hyperparameters; what runs is named by the file."""
 
@@ -174,6 +184,15 @@ def test_both_files_of_a_composition_are_its_program(tmp_path):
 
 def test_a_spec_is_plain(plan):
     """A specification survives JSON, as it travels to a job on the command line."""
-    spec = spec_of(plan, "replay", plan["units"][0])
-    assert json.loads(json.dumps(spec)) == spec
-    assert isinstance(next(iter(Grid(plan).runs.values())), Run)
+    for run in Grid(plan).runs.values():
+        assert json.loads(json.dumps(run.spec)) == run.spec
+
+
+def test_every_rule_has_a_program(plan):
+    """A program for each method's training and evaluation and for each rule; only its own method's file is in it."""
+    programs = {name: json.loads(text) for name, text in Grid(plan).programs().items()}
+    assert {"replay", "evaluate/replay", "rules/metrics", "rules/report", "random_init"} <= programs.keys()
+    assert "palimpsest.methods.replay" in programs["replay"]["files"]
+    assert "palimpsest.methods.replay" not in programs["finetune"]["files"]
+    assert "palimpsest.training.loop" in programs["finetune"]["files"]
+    assert not [name for name in programs["rules/metrics"]["files"] if name.startswith("palimpsest.training")]

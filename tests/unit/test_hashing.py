@@ -6,6 +6,7 @@ import hashlib
 import json
 
 import pytest
+
 from palimpsest.core.hashing import canonical_json, hash_file, hash_json
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+
 import small_study
 from palimpsest.cli.describe import Catalogs
 from palimpsest.core.errors import LockError, PalimpsestError, StudyError

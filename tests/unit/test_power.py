@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from palimpsest.plan.power import paired_t_power
 
 

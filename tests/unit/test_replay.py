@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+
 from palimpsest.methods import replay
 from palimpsest.methods._declaration import HyperparameterError
 from palimpsest.methods._hooks import Batch, Context

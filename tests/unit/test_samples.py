@@ -6,6 +6,7 @@ import hashlib
 
 import numpy as np
 import pytest
+
 from palimpsest.core.artifact import Job
 from palimpsest.core.errors import DataError
 from palimpsest.data.samples import INPUTS, TABLE, Samples, load_source, read_samples, write_samples

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from palimpsest.plan.schedule import SCHEDULES, stages
 
 ORDER = ["b", "a", "c"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+
 from palimpsest.data.splits import SPLITS, stratified
 
 LABELS = np.repeat([0, 1, 2], [20, 30, 40])

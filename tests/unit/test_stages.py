@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 import tiny
 from palimpsest.core.artifact import Job, read_plain_table
 from palimpsest.core.errors import ArtifactError

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+
 import small_study
 from palimpsest.core.exclusive import hold, is_held
 from palimpsest.plan.grid import Grid

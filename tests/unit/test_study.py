@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
-import small_study
 import yaml
+
+import small_study
 from palimpsest.core.errors import PalimpsestError, SeveralErrors, StudyError
 from palimpsest.plan.study import read_study
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 
 import pytest
+
 from palimpsest.core.errors import StudyError
 from palimpsest.plan.orders import balance, describe_balance, task_orders, williams_square
 from palimpsest.plan.study import Orders

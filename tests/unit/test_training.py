@@ -7,6 +7,7 @@ import itertools
 import numpy as np
 import pytest
 import torch
+
 from palimpsest.core.streams import generator
 from palimpsest.models._initial import set_initial_weights
 from palimpsest.training.learner import fresh_model

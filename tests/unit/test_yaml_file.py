@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from palimpsest.core.errors import StudyError
 from palimpsest.plan.yaml_file import read_yaml
 
