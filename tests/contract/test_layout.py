@@ -28,7 +28,7 @@ WITHOUT_TORCH = {*SHARED, *ANALYSING}
 WRITERS = {
     "core/artifact.py": "the one writer of results",
     "core/exclusive.py": "lock files, which hold nothing",
-    "cli/attempts.py": "the log of attempts: telemetry, appended to while a job runs",
+    "core/attempts.py": "the log of attempts: telemetry, appended to while a job runs",
     "data/samples.py np.save": "encodes into memory; the bytes are written by core.artifact",
     "report/figures.py figure.savefig": "draws into memory; the bytes are written by core.artifact",
     "training/checkpoint.py save": "encodes into memory; the bytes are written by core.artifact",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import resource
 import socket
@@ -14,17 +13,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-
-def attempts_log(study: Path, run: str) -> Path:
-    """Where a run's attempts are noted, one line of JSON for each beginning and each end."""
-    return study / "telemetry" / f"{run}.attempts.jsonl"
+from palimpsest.core.attempts import append_attempt
 
 
 class Attempts:
     """Notes each attempt to train a stage; one without an end was killed."""
 
     def __init__(self, study: Path, run: str) -> None:
-        self.path = attempts_log(study, run)
+        self.study, self.run = study, run
 
     @contextmanager
     def __call__(self, stage: int) -> Iterator[None]:
@@ -44,7 +40,5 @@ class Attempts:
             self._note("ended", attempt, stage, outcome=outcome, wall_clock_s=seconds, peak_memory_bytes=peak)
 
     def _note(self, event: str, attempt: str, stage: int, **more: Any) -> None:
-        self.path.parent.mkdir(parents=True, exist_ok=True)
         line = {"event": event, "attempt": attempt, "stage": stage, "time": datetime.now(UTC).isoformat(), **more}
-        with open(self.path, "a", encoding="utf-8") as file:
-            file.write(json.dumps(line) + "\n")
+        append_attempt(self.study, self.run, line)

@@ -16,6 +16,7 @@ from palimpsest.methods._method import (
     load_method,
     resolved_hyperparameters,
 )
+from palimpsest.metrics import METRICS
 from palimpsest.models import MODELS
 from palimpsest.plan.grid import REFERENCES
 from palimpsest.plan.study import Study, problems
@@ -73,6 +74,10 @@ class Catalogs:
             "per_unit": not reference or (key == "joint" and study.references.joint == "per_stage"),
             "reference": "; ".join(module.REFERENCE for module in method.parts.values()),
         }
+
+    def metric_index(self, name: str, where: str) -> str | None:
+        """Over what the values of a metric run."""
+        return METRICS.load(name, where).METRIC.index
 
 
 def _options(schema: Any, values: dict[str, Any], file: YamlFile, place: tuple[str, ...]) -> Any:

@@ -209,7 +209,7 @@ class Grid:
         return records + [f"evaluation/{run.run}/predictions.parquet" for run in self.runs.values()]
 
     def modules(self, method: str) -> list[str]:
-        """What a run of the method finds by name: its parts, the model and the benchmark."""
+        """What a run of the method finds by name: its parts and the model."""
         parts = self.plan["methods"][method]["method"].split("+")
         return [
             *(f"palimpsest.methods.{part}" for part in parts),

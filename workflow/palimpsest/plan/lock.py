@@ -12,7 +12,7 @@ from palimpsest.core.hashing import hash_json
 from palimpsest.plan import orders as task_orders
 from palimpsest.plan.grid import REFERENCES, Grid, complete_spec, shared_spec
 from palimpsest.plan.power import paired_t_power
-from palimpsest.plan.study import Study
+from palimpsest.plan.study import Comparison, Study
 from palimpsest.plan.yaml_file import YamlFile
 
 Plan = dict[str, Any]
@@ -33,6 +33,10 @@ class Describe(Protocol):
 
     def method(self, study: Study, file: YamlFile, benchmark: dict[str, Any], key: str) -> dict[str, Any]:
         """Hyperparameters with every default, and the method's declaration; `key` may name a reference."""
+        ...
+
+    def metric_index(self, name: str, where: str) -> str | None:
+        """Over what the values of a metric run: null (one for a run), `k` (one for each stage) or `task`."""
         ...
 
 
@@ -62,9 +66,9 @@ def make_lock(study: Study, file: YamlFile, describe: Describe) -> Plan:
     }
     plan["units"] = _units(study, file, orders, list(benchmark["tasks"]))
     plan["runs"] = list(_runs(plan))
-    _check_comparisons(study, file)
+    _check_comparisons(study, file, describe, len(benchmark["tasks"]))
     plan["power"] = _power(study, file, plan)
-    return {**plan, "amendments": [], "hash": hash_json(plan)}
+    return {**plan, "hash": hash_json(plan)}
 
 
 def open_lock(study: Study, study_file: Path) -> Grid:
@@ -107,7 +111,7 @@ def read_lock(path: Path) -> Plan:
     try:
         plan = json.loads(path.read_bytes())
         recorded = plan.pop("hash")
-        computed = hash_json({key: value for key, value in plan.items() if key != "amendments"})
+        computed = hash_json(plan)
     except (ValueError, KeyError, AttributeError, TypeError) as error:
         raise LockError(
             "the lock cannot be read",
@@ -192,27 +196,51 @@ def _runs(plan: Plan) -> Iterator[dict[str, Any]]:
             yield {"run": f"{key}/{unit['unit']}", "method": key, "unit": unit["unit"], "spec_hash": hash_json(spec)}
 
 
-def _check_comparisons(study: Study, file: YamlFile) -> None:
+def _check_comparisons(study: Study, file: YamlFile, describe: Describe, n_stages: int) -> None:
     comparisons = [(("analysis", "primary"), study.analysis.primary)]
     comparisons += [(("analysis", "secondary", i), c) for i, c in enumerate(study.analysis.secondary)]
     for place, comparison in comparisons:
-        for side in ("a", "b"):
-            if getattr(comparison, side) not in study.methods:
-                raise StudyError(
-                    "a comparison names a method that the study does not run",
-                    where=file.where((*place, side)),
-                    expected="one of " + ", ".join(study.methods),
-                    got=repr(getattr(comparison, side)),
-                    next="correct the name, or add the method",
-                )
-        if comparison.a == comparison.b:
+        _check_sides(study, file, place, comparison)
+        index = describe.metric_index(comparison.metric, file.where((*place, "metric")))
+        wanted = {None: [None], "k": list(range(1, n_stages + 1))}.get(index, [])
+        if comparison.index not in wanted:
             raise StudyError(
-                "a comparison of a method with itself",
-                where=file.where(place),
-                expected="two methods",
-                got=f"a = b = {comparison.a!r}",
-                next="correct one of the names",
+                "a comparison needs one value of its metric for each run",
+                where=file.where((*place, "index")),
+                expected={None: "no index", "k": f"the stage, 1 to {n_stages}"}.get(
+                    index, "a metric without task index"
+                ),
+                got=f"{comparison.metric} with index {comparison.index}",
+                next="correct the index or choose another metric",
             )
+        if comparison.protocol not in (None, study.protocol, "task_incremental"):
+            raise StudyError(
+                "a comparison under a protocol in which the study makes no predictions",
+                where=file.where((*place, "protocol")),
+                expected=f"{study.protocol} or task_incremental",
+                got=comparison.protocol,
+                next="correct the protocol, or leave it out",
+            )
+
+
+def _check_sides(study: Study, file: YamlFile, place: tuple[str | int, ...], comparison: Comparison) -> None:
+    for side in ("a", "b"):
+        if getattr(comparison, side) not in study.methods:
+            raise StudyError(
+                "a comparison names a method that the study does not run",
+                where=file.where((*place, side)),
+                expected="one of " + ", ".join(study.methods),
+                got=repr(getattr(comparison, side)),
+                next="correct the name, or add the method",
+            )
+    if comparison.a == comparison.b:
+        raise StudyError(
+            "a comparison of a method with itself",
+            where=file.where(place),
+            expected="two methods",
+            got=f"a = b = {comparison.a!r}",
+            next="correct one of the names",
+        )
 
 
 def _power(study: Study, file: YamlFile, plan: Plan) -> dict[str, Any] | None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from palimpsest.core.attempts import read_attempts
 from palimpsest.core.exclusive import is_held
 from palimpsest.plan.grid import Grid, Run
 
@@ -64,7 +65,7 @@ def _cell(folder: Path, run: Run) -> Cell:
     records = [_read(folder / "runs" / run.run / f"stage-{number}.json") for number in run.stage_numbers]
     there = [record for record in records if record is not None]
     ended = next((record for record in there if record["status"] == "ended"), None)
-    attempts = _attempts(folder / "telemetry" / f"{run.run}.attempts.jsonl")
+    attempts = read_attempts(folder, run.run)
     finished = {a["stage"]: a["wall_clock_s"] for a in attempts if a.get("outcome") == "finished"}
     failure = _failure(attempts)
     if is_held(folder / "runs" / run.run / ".lock"):
@@ -86,10 +87,6 @@ def _failure(attempts: list[dict[str, Any]]) -> str | None:
     if last["event"] == "started":
         return f"stage {last['stage']}: killed"
     return None if last["outcome"] == "finished" else f"stage {last['stage']}: {last['outcome']}"
-
-
-def _attempts(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in path.read_text().splitlines()] if path.is_file() else []
 
 
 def _read(path: Path) -> dict[str, Any] | None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pyarrow as pa
 
 from palimpsest.core.artifact import Job
+from palimpsest.core.attempts import read_attempts
 from palimpsest.training.stages import record_of
 
 
@@ -38,8 +38,7 @@ def collect_run(job: Job, run: str, numbers: list[int]) -> None:
 
 def _attempts(job: Job, run: str) -> dict[str, list[Any]]:
     """Columns of the table `telemetry` from the log of attempts; one that never ended was killed."""
-    path = job.study / f"telemetry/{run}.attempts.jsonl"
-    lines = [json.loads(line) for line in path.read_text().splitlines()] if path.is_file() else []
+    lines = read_attempts(job.study, run)
     ends = {line["attempt"]: line for line in lines if line["event"] == "ended"}
     starts = [line for line in lines if line["event"] == "started"]
     found = [{**start, **ends.get(start["attempt"], {"outcome": "killed"})} for start in starts]
