@@ -1,6 +1,7 @@
 rule ledger:
     input:
         code=f"{STUDY}/plan/code/rules/ledger.json",
+        runs=f"{STUDY}/plan/runs.parquet",
         outcomes=lambda wildcards: [
             f"{STUDY}/runs/{wildcards.method}/{unit}/outcome.parquet" for unit in grid.units(wildcards.method)
         ],

@@ -8,18 +8,19 @@ from snakemake.exceptions import WorkflowError
 
 from palimpsest.core.errors import PalimpsestError
 from palimpsest.plan.lock import lock_path
-from palimpsest.plan.open import one_workflow_at_a_time, open_study, study_file
+from palimpsest.plan.open import forget_other_programs, one_workflow_at_a_time, open_study, study_file
 
 try:
     STUDY_FILE = study_file(workflow.configfiles, Path(workflow.basedir) / "config" / "demo.yaml")
     study, grid = open_study(STUDY_FILE)
     STUDY = f"results/{study.study}"
+    PROGRAMS = grid.programs()
     if workflow.is_main_process and not workflow.dryrun:
         HELD = one_workflow_at_a_time(Path(STUDY))
+        forget_other_programs(Path(STUDY), PROGRAMS)
 except PalimpsestError as error:
     raise WorkflowError(str(error)) from None
 
-PROGRAMS = grid.programs()
 BATCHES = grid.batches(study.execution.runs_per_job)
 
 

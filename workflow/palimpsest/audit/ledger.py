@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from palimpsest.audit.merkle import merkle_root
-from palimpsest.core.artifact import Job, check_artifact, hash_content, recorded_paths
+from palimpsest.core.artifact import Job, check_artifact, hash_content, read_lineage, recorded_paths
 from palimpsest.core.errors import ArtifactError
 from palimpsest.core.hashing import canonical_json
 from palimpsest.core.tables import TABLES
@@ -27,17 +27,18 @@ def shard_path(name: str) -> str:
     return f"audit/ledger/{name}.parquet"
 
 
-def write_method_shard(job: Job, method: str, units: Iterable[str]) -> None:
+def write_method_shard(job: Job, method: str, units: Sequence[str]) -> None:
     """Write the shard of a method: its program, and all artifacts of its runs up to their metrics.
 
     Args:
-        job: the open job. The listed artifacts do not become its parents: the rows say more.
+        job: the open job; the plan becomes its parent. The listed artifacts do not: the rows say more.
         method: the method's label.
         units: units of all its runs in the plan.
 
     Raises:
-        ArtifactError: an artifact is missing or not the one that was recorded.
+        ArtifactError: an artifact is missing or not the one that was recorded, or a run is not the one of the plan.
     """
+    _require_planned_runs(job, method, units)
     paths = {f"plan/code/{method}.json", *recorded_paths(job.study, f"plan/code/{method}")}
     for unit in units:
         paths.update(_paths_of_run(job, f"{method}/{unit}"))
@@ -64,6 +65,21 @@ def write_root(job: Job, methods: Sequence[str]) -> None:
     _require_same_parents([row for shard in shards.values() for row in shard.to_pylist()], job.parents)
     content = {path: hash_content("ledger", shard) for path, shard in shards.items()}
     job.write_json(ROOT, {"root": merkle_root(content), "shards": content}, "root")
+
+
+def _require_planned_runs(job: Job, method: str, units: Sequence[str]) -> None:
+    """Compare the specification of every evaluated run with the plan's: Snakemake's notes are no evidence of it."""
+    planned = {row["run"]: row["spec_hash"] for row in job.read_table("plan/runs.parquet", "runs").to_pylist()}
+    for run in (f"{method}/{unit}" for unit in units):
+        matrix = job.study / f"evaluation/{run}/matrix.parquet"
+        if matrix.is_file() and read_lineage(matrix)["spec"] != planned[run]:
+            raise ArtifactError(
+                "a run is not the one that the plan describes",
+                where=str(matrix),
+                expected=f"a run of the specification {planned[run]}",
+                got=f"one of {read_lineage(matrix)['spec']}",
+                next=f"remove {job.study}/runs/{run} and {matrix.parent}, and start snakemake",
+            )
 
 
 def _paths_of_run(job: Job, run: str) -> set[str]:

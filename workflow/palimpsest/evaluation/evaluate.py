@@ -21,7 +21,7 @@ from palimpsest.training.checkpoint import read_checkpoint
 from palimpsest.training.exact import be_exact
 from palimpsest.training.learner import fresh_model
 from palimpsest.training.stage import training_mask
-from palimpsest.training.stages import checkpoint_of, record_of
+from palimpsest.training.stages import checkpoint_of, read_record
 
 Columns = dict[str, Any]
 
@@ -33,7 +33,7 @@ def evaluate_run(job: Job, run: str, spec: dict[str, Any]) -> None:
     method = load_method(spec["method"], spec["hyperparameters"], "the run's specification")
     tables = []
     for stage in spec["stages"]:
-        if job.read_json(record_of(f"runs/{run}", stage["stage"]))["status"] == "complete":
+        if read_record(job, f"runs/{run}", stage["stage"])["status"] == "complete":
             content = read_checkpoint(job, checkpoint_of(f"runs/{run}", stage["stage"]))
             tables.append(_predict(spec, stage, method, content, samples))
     schema = TABLES["predictions"].schema

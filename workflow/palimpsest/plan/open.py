@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO
 
@@ -60,3 +60,14 @@ def one_workflow_at_a_time(folder: Path) -> IO[str]:
         )
 
     return hold(folder / ".lock", refuse)
+
+
+def forget_other_programs(folder: Path, programs: Mapping[str, str]) -> None:
+    """Remove each recorded program that is not the one on disk now, so that it and what it made are made again.
+
+    Snakemake notices the change by its notes on earlier runs; a clone or a restored folder has none.
+    """
+    for name, program in programs.items():
+        path = folder / "plan" / "code" / f"{name}.json"
+        if path.is_file() and path.read_bytes() != program.encode():
+            path.unlink()

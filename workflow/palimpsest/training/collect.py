@@ -8,13 +8,13 @@ import pyarrow as pa
 
 from palimpsest.core.artifact import Job
 from palimpsest.core.attempts import read_attempts
-from palimpsest.training.stages import record_of
+from palimpsest.training.stages import read_record
 
 
 def collect_run(job: Job, run: str, numbers: list[int]) -> None:
     """Write `steps.parquet` and `outcome.parquet` of a run from its stages, and its attempts as telemetry."""
     folder = f"runs/{run}"
-    records = [job.read_json(record_of(folder, number)) for number in numbers]
+    records = [read_record(job, folder, number) for number in numbers]
     names = [name for record in records for name in record["files"] if name.endswith(".steps.parquet")]
     job.write_table(
         f"{folder}/steps.parquet",

@@ -16,6 +16,7 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from palimpsest.core.artifact import Job, write_atomically
+from palimpsest.core.errors import ArtifactError
 from palimpsest.core.exclusive import hold
 from palimpsest.core.hashing import canonical_json, hash_file
 from palimpsest.data.samples import INPUTS, TABLE
@@ -53,6 +54,24 @@ def record_of(folder: str, stage: int) -> str:
     return f"{folder}/stage-{stage}.json"
 
 
+def read_record(job: Job, folder: str, stage: int) -> Record:
+    """The record of a stage.
+
+    Raises:
+        ArtifactError: it is missing, was changed, or is of a run with another specification than the job's.
+    """
+    record = job.read_json(record_of(folder, stage))
+    if record["lineage"]["spec"] != job.spec_hash:
+        raise ArtifactError(
+            "a stage is not of the run that the plan describes",
+            where=str(job.study / record_of(folder, stage)),
+            expected=f"specification {job.spec_hash}",
+            got=f"specification {record['lineage']['spec']}",
+            next=f"remove {job.study / folder} and start snakemake: it trains the run again",
+        )
+    return record
+
+
 def checkpoint_of(folder: str, stage: int) -> str:
     """Path of a stage's checkpoint, relative to the study."""
     return f"{folder}/stage-{stage}.safetensors"
@@ -63,7 +82,7 @@ def _bring(
 ) -> None:
     number, parent = stage["stage"], stage["parent"]
     stage_job = job.fork(stage=number)
-    before = None if parent is None else stage_job.read_json(record_of(folder, parent))
+    before = None if parent is None else read_record(stage_job, folder, parent)
     if before is not None and before["status"] == "ended":
         outcome = {key: before[key] for key in ("status", "ended_in", "step", "reason")}
         _write_record(stage_job, folder, number, spec, outcome | {"counted": {}}, files={})
