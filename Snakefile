@@ -17,4 +17,6 @@ rule all:
     default_target: True
     input:
         f"{STUDY}/report/index.html",
+        # Named here as well, so that one of them that is removed is made again although the report is there.
         [f"{STUDY}/{path}" for path in grid.run_files()],
+        [f"{STUDY}/plan/code/{program}.json" for program in PROGRAMS],

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+
 from waiting import wait_for
 
 EWC = "workflow/palimpsest/methods/ewc.py"
@@ -19,6 +21,18 @@ def _times(project) -> dict[str, int]:
 def test_editing_one_method_reruns_its_runs_alone(copy_of_finished) -> None:
     """After an edit of ewc.py the runs of replay+ewc are trained again, and no other."""
     project = copy_of_finished
+    before = _times(project)
+    project.edit(EWC, LOSS, OTHER_LOSS)
+    done = project.snakemake()
+    assert done.returncode == 0, done.stdout + done.stderr
+    changed = {name.split("/")[1] for name, when in _times(project).items() if before[name] != when}
+    assert changed == {"replay+ewc"}
+
+
+def test_an_edit_is_found_without_snakemakes_notes(copy_of_finished) -> None:
+    """A restored folder has no metadata of earlier runs; the recorded program tells what has to be made again."""
+    project = copy_of_finished
+    shutil.rmtree(project.root / ".snakemake")
     before = _times(project)
     project.edit(EWC, LOSS, OTHER_LOSS)
     done = project.snakemake()

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 
-def _refused(project, *expected: str) -> None:
-    done = project.snakemake()
+def _refused(project, *expected: str, arguments: tuple[str, ...] = ()) -> None:
+    done = project.snakemake(*arguments)
     output = done.stdout + done.stderr
     assert done.returncode != 0
     assert "Traceback" not in output
@@ -62,3 +62,15 @@ def test_an_invalid_study_file_is_refused_with_its_line(clone, tmp_path, old, ne
     project = clone(tmp_path / "project")
     project.edit("config/small.yaml", old, new)
     _refused(project, *expected, "where:", "expected:", "got:", "next:")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (("--config", "seeds=1"), "overridden on the command line"),
+        (("--configfile", "config/small.yaml", "config/demo.yaml"), "more than one study file"),
+    ],
+)
+def test_a_plan_is_not_changed_from_the_command_line(clone, tmp_path, arguments, expected) -> None:
+    """What a study does stands in one file, which its lock covers whole."""
+    _refused(clone(tmp_path / "project"), expected, arguments=arguments)

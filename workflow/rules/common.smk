@@ -11,7 +11,9 @@ from palimpsest.plan.lock import lock_path
 from palimpsest.plan.open import forget_other_programs, one_workflow_at_a_time, open_study, study_file
 
 try:
-    STUDY_FILE = study_file(workflow.configfiles, Path(workflow.basedir) / "config" / "demo.yaml")
+    STUDY_FILE = study_file(
+        workflow.configfiles, workflow.config_settings.config, Path(workflow.basedir) / "config" / "demo.yaml"
+    )
     study, grid = open_study(STUDY_FILE)
     STUDY = f"results/{study.study}"
     PROGRAMS = grid.programs()

@@ -13,14 +13,23 @@ from palimpsest.plan.lock import open_lock
 from palimpsest.plan.study import Study, read_study
 
 
-def study_file(configfiles: Sequence[str | Path], default: Path) -> Path:
+def study_file(configfiles: Sequence[str | Path], overrides: Mapping[str, object], default: Path) -> Path:
     """The study that was named by `--configfile`, or the default one; relative where it lies below this folder.
 
     The workflow compares paths between runs: relative ones stay the same when the whole folder is moved or cloned.
 
     Raises:
-        StudyError: more than one is named; a study is one file, which its lock covers whole.
+        StudyError: more than one is named, or fields are overridden by `--config`; a study is one file, which its lock
+            covers whole.
     """
+    if overrides:
+        raise StudyError(
+            "a field of the study is overridden on the command line",
+            where="--config",
+            expected="nothing: what a study does stands in its file, and its lock covers it",
+            got=", ".join(f"{key}={value}" for key, value in overrides.items()),
+            next="write it into the study file and make a new lock",
+        )
     if len(configfiles) > 1:
         raise StudyError(
             "more than one study file is named",
