@@ -86,6 +86,17 @@ class MadeUpStudy:
         texts = {key: value if isinstance(value, str) else json.dumps(value) for key, value in options.items()}
         STAGES.load(name, "test").command(study=self.folder, code=f"plan/code/rules/{name}.json", **texts)
 
+    def metrics(
+        self,
+        run: str,
+        schedule: str = "sequential",
+        references: Mapping[str, str] | None = None,
+        protocols: Sequence[str] = (),
+    ) -> None:
+        """Run the stage `metrics` on one run, with its reference runs by what they are."""
+        of_run = {run: dict(references)} if references else {}
+        self.stage("metrics", schedule=schedule, runs=[run], references=of_run, protocols=list(protocols))
+
     def rows(self, path: str, name: str, **where: Any) -> list[dict[str, Any]]:
         """Rows of a table whose columns have the given values."""
         rows = self.job("look").read_table(path, name).to_pylist()

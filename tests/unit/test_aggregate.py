@@ -27,7 +27,7 @@ def study(tmp_path: Path) -> MadeUpStudy:
     study.run("replay/s1-o1", ORDERS["s1-o1"], [[80, 20], [50, 90]])
     study.run("replay/s2-o0", ORDERS["s2-o0"], [[60, 30]], outcome=FAILED)
     for unit in ORDERS:
-        study.stage("metrics", run=f"replay/{unit}", schedule="sequential")
+        study.metrics(f"replay/{unit}")
     study.stage("ledger", method="replay", runs=list(ORDERS))
     return study
 
