@@ -202,7 +202,8 @@ class Execution(Section):
     runs_per_job: PositiveInt = Field(
         1,
         description="Runs of one method that one Snakemake job works on, one after the other; one that is there "
-        "already is skipped. More for small models, where starting costs more than training, and for thousands of runs.",
+        "already is skipped. More for small models, where starting costs more than training, and for thousands "
+        "of runs.",
         examples=[5],
     )
     retries: Annotated[int, Field(ge=0, le=100)] = Field(
