@@ -48,6 +48,8 @@ def test_a_shard_lists_the_artifacts_of_its_method_alone(study: MadeUpStudy) -> 
     assert set(ledger(study)) == {
         "plan/code/replay.json",
         "runs/replay/s0-o0/outcome.parquet",
+        "runs/replay/s0-o0/stage-1.json",
+        "runs/replay/s0-o0/stage-2.json",
         "evaluation/replay/s0-o0/matrix.parquet",
         "metrics/replay/s0-o0.parquet",
     }
