@@ -33,6 +33,7 @@ def fabricate(study: Path, names: dict[str, str] | None = None) -> Job:
     _write(job, "aggregate/summary.parquet", "summary", summary)
     _write(job, "aggregate/matrix.parquet", "matrix_summary", [r for name in FINAL for r in matrix(name, naming[name])])
     _write(job, "aggregate/metrics.parquet", "metrics", [null_metric(naming["joint"], unit) for unit in range(N_UNITS)])
+    _write(job, "aggregate/costs.parquet", "costs", [costs(name, naming[name]) for name in sorted(FINAL)])
     _write(job, "statistics/comparisons.parquet", "comparisons", comparisons(naming))
     sample = {"dataset": "d", "split": "test", "sample": 0, "label": 0, "task": "t1", "sha256": "0", "duplicate_of": 0}
     about = {
@@ -190,6 +191,14 @@ def matrix(name: str, shown: str) -> Rows:
             cell = {"method": shown, "protocol": "class_incremental", "stage": stage, "position": position}
             rows.append({**cell, "n": N_UNITS, "mean": mean, "sd": 0.02})
     return rows
+
+
+def costs(name: str, shown: str) -> dict[str, Any]:
+    flops = {"replay": 25427118080.0, "ewc": 14468608000.0, "random_init": 0.0}.get(name, 12719616000.0)
+    state = {"replay": 157000, "ewc": 10772880}.get(name, 0)
+    steps = 0.0 if name == "random_init" else 1050.0
+    left = {"parameters": 269322, "method_bytes_max": state}
+    return {"method": shown, "n": N_UNITS, "flops_mean": flops, "steps_mean": steps, **left}
 
 
 def null_metric(method: str, unit: int) -> dict[str, Any]:
