@@ -34,6 +34,7 @@ def fabricate(study: Path, names: dict[str, str] | None = None) -> Job:
     _write(job, "aggregate/summary.parquet", "summary", summary)
     _write(job, "aggregate/matrix.parquet", "matrix_summary", [r for name in FINAL for r in matrix(name, naming[name])])
     _write(job, "aggregate/metrics.parquet", "metrics", [null_metric(naming["joint"], unit) for unit in range(N_UNITS)])
+    _write(job, "aggregate/costs.parquet", "costs", [costs(name, naming[name]) for name in sorted(FINAL)])
     _write(job, "statistics/comparisons.parquet", "comparisons", comparisons(naming))
     sample = {"dataset": "d", "split": "test", "sample": 0, "label": 0, "task": "t1", "sha256": "0", "duplicate_of": 0}
     about = {
@@ -193,6 +194,14 @@ def matrix(name: str, shown: str) -> Rows:
     return rows
 
 
+def costs(name: str, shown: str) -> dict[str, Any]:
+    flops = {"replay": 25427118080.0, "ewc": 14468608000.0, "random_init": 0.0}.get(name, 12719616000.0)
+    state = {"replay": 157000, "ewc": 10772880}.get(name, 0)
+    steps = 0.0 if name == "random_init" else 1050.0
+    left = {"parameters": 269322, "method_bytes_max": state}
+    return {"method": shown, "n": N_UNITS, "flops_mean": flops, "steps_mean": steps, **left}
+
+
 def null_metric(method: str, unit: int) -> dict[str, Any]:
     return {
         "run": f"{method}/s{unit}",
@@ -236,18 +245,32 @@ def _comparison(
         "metric_direction": "lower" if metric == "forgetting" else "higher",
         "alternative": "two-sided",
         "alpha": 0.05,
+        "equivalence_margin": 0.02,
         "n": n,
         "n_failed_a": failed[0],
         "n_failed_b": failed[1],
         "mean": mean,
         "sd": sd,
         "standard_error": error,
+        "clustered_by": None,
         "t": mean / error,
         "df": n - 1,
         "p": p,
-        "p_adjusted": None if role == "primary" else min(1.0, 2 * p),
+        "p_adjusted": p if role == "primary" else min(1.0, 2 * p),
         "ci_low": mean - 2.9 * error,
         "ci_high": mean + 2.9 * error,
+        "p_equivalence": 0.99,
+        "p_equivalence_adjusted": 0.99,
+        "mean_bound_low": mean - 0.1 * sum(failed),
+        "mean_bound_high": mean + 0.05 * sum(failed),
+        "p_wilcoxon": 0.0625 if p < 0.05 else 0.4375,
+        "orders_agreeing": n if p < 0.05 else n - 1,
+        "n_orders": n,
+        "worst_task": "t2",
+        "worst_task_change": mean - sd,
+        "worst_task_ci_low": mean - 4 * sd,
+        "worst_task_ci_high": mean + 2 * sd,
+        "confirmatory": True,
         "verdict": verdict,
         "reason": None,
     }

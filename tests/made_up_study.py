@@ -68,6 +68,8 @@ class MadeUpStudy:
         status = {"status": "complete", "stage": len(percent), "step": 10, "reason": None, **(outcome or {})}
         train = self.job("train")
         train.write_json(f"plan/code/{method}.json", {"code": "c0de"}, "code")
+        for stage in range(first_stage, first_stage + len(percent)):
+            train.write_json(f"runs/{run}/stage-{stage}.json", {"stage": stage, "counted": counted(stage)}, "stage")
         train.write_table(f"runs/{run}/outcome.parquet", "outcome", {name: [value] for name, value in status.items()})
 
     def matrix(self, run: str, cells: Sequence[tuple[int, str, str, int]], *n_total: int) -> None:
@@ -86,10 +88,27 @@ class MadeUpStudy:
         texts = {key: value if isinstance(value, str) else json.dumps(value) for key, value in options.items()}
         STAGES.load(name, "test").command(study=self.folder, code=f"plan/code/rules/{name}.json", **texts)
 
+    def metrics(
+        self,
+        run: str,
+        schedule: str = "sequential",
+        references: Mapping[str, str] | None = None,
+        protocols: Sequence[str] = (),
+    ) -> None:
+        """Run the stage `metrics` on one run, with its reference runs by what they are."""
+        of_run = {run: dict(references)} if references else {}
+        self.stage("metrics", schedule=schedule, runs=[run], references=of_run, protocols=list(protocols))
+
     def rows(self, path: str, name: str, **where: Any) -> list[dict[str, Any]]:
         """Rows of a table whose columns have the given values."""
         rows = self.job("look").read_table(path, name).to_pylist()
         return [row for row in rows if all(row[column] == value for column, value in where.items())]
+
+
+def counted(stage: int) -> dict[str, int]:
+    """What a stage counts: another number at each stage, and a state that grows."""
+    costs = {"flops_steps": 1000 * stage, "flops_after_task": stage, "steps": 10 * stage}
+    return {**costs, "samples_seen": 0, "parameters": 7, "method_bytes": 100 * stage}
 
 
 def _columns(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:

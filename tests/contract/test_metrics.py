@@ -16,6 +16,7 @@ from palimpsest.core.errors import MatrixError
 from palimpsest.core.streams import generator
 from palimpsest.metrics import METRICS
 from palimpsest.metrics._declaration import Inputs, Metric
+from palimpsest.metrics._describe import describe
 from palimpsest.metrics._evaluate import declaration, missing, values
 
 every_metric = pytest.mark.parametrize("name", METRICS.names())
@@ -60,6 +61,15 @@ def test_a_metric_says_what_it_is_where_it_comes_from_and_gives_an_example_that_
 
 
 @every_metric
+def test_a_metric_is_described_in_words_of_its_own(name: str) -> None:
+    described = describe(name)
+    assert "_" not in described.label
+    assert "divisor" in described.definition
+    assert not {">>>", "`", "\n"} & {*described.definition, *described.definition.split()}
+    assert [other for other in METRICS.names() if describe(other).label == described.label] == [name]
+
+
+@every_metric
 def test_every_parameter_names_an_input(name: str) -> None:
     parameters = inspect.signature(getattr(METRICS.load(name, "test"), name)).parameters
     assert parameters.keys() <= Inputs.__dataclass_fields__.keys()
@@ -67,8 +77,7 @@ def test_every_parameter_names_an_input(name: str) -> None:
 
 @every_metric
 def test_on_a_constant_matrix_an_accuracy_is_the_constant_and_a_difference_is_zero(name: str) -> None:
-    is_accuracy = declaration(name).direction == "higher" and declaration(name).range[0] == 0
-    expected = 0.7 if is_accuracy else 0.0
+    expected = 0.7 if declaration(name).is_accuracy else 0.0
     assert values(name, constant_inputs(0.7, 4)) == pytest.approx(expected, abs=1e-15)
 
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from scipy import stats
 
-from made_up_study import MadeUpStudy
+from made_up_study import MadeUpStudy, counted
 from palimpsest.aggregate.summary import summarise_metrics
 from palimpsest.core.artifact import read_lineage
 from palimpsest.core.errors import ArtifactError
@@ -28,7 +28,7 @@ def study(tmp_path: Path) -> MadeUpStudy:
     study.run("replay/s1-o1", ORDERS["s1-o1"], [[80, 20], [50, 90]])
     study.run("replay/s2-o0", ORDERS["s2-o0"], [[60, 30]], outcome=FAILED)
     for unit in ORDERS:
-        study.stage("metrics", run=f"replay/{unit}", schedule="sequential")
+        study.metrics(f"replay/{unit}")
     study.stage("ledger", method="replay", runs=list(ORDERS))
     return study
 
@@ -87,6 +87,38 @@ def test_the_heat_map_averages_cells_by_stage_and_position(study: MadeUpStudy) -
     cells = study.rows("aggregate/matrix.parquet", "matrix_summary")
     n_and_mean = {(cell["stage"], cell["position"]): (cell["n"], round(cell["mean"], 6)) for cell in cells}
     assert n_and_mean == {(1, 1): (3, 0.766667), (1, 2): (3, 0.2), (2, 1): (2, 0.6), (2, 2): (2, 0.85)}
+
+
+def test_costs_are_summed_over_the_stages_of_a_run_and_averaged_over_the_complete_runs(study: MadeUpStudy) -> None:
+    study.job("train").write_json("runs/replay/s1-o1/stage-2.json", {"counted": counted(3)}, "stage")
+    study.stage("ledger", method="replay", runs=list(ORDERS))
+    study.stage("aggregate", methods=["replay"])
+    (row,) = study.rows("aggregate/costs.parquet", "costs")
+    # the second stage of one run cost as much as a third one, and the third run failed
+    assert row == {
+        "method": "replay",
+        "n": 2,
+        "flops_mean": 1001 * (3 + 4) / 2,
+        "steps_mean": (30 + 40) / 2,
+        "parameters": 7,
+        "method_bytes_max": 300,
+    }
+
+
+def test_a_method_without_a_complete_run_has_no_costs(study: MadeUpStudy) -> None:
+    for unit, order in ORDERS.items():
+        study.run(f"replay/{unit}", order, [[60, 30]], outcome=FAILED)
+    study.stage("ledger", method="replay", runs=list(ORDERS))
+    study.stage("aggregate", methods=["replay"])
+    (row,) = study.rows("aggregate/costs.parquet", "costs")
+    assert row == {**dict.fromkeys(row), "method": "replay", "n": 0}
+
+
+def test_the_record_of_a_stage_that_is_not_the_one_in_the_ledger_is_refused(study: MadeUpStudy) -> None:
+    (study.folder / "runs/replay/s0-o0/stage-1.json").write_text('{"counted": {}}')
+    with pytest.raises(ArtifactError, match="not the one that was written") as error:
+        study.stage("aggregate", methods=["replay"])
+    assert error.value.where.endswith("runs/replay/s0-o0/stage-1.json")
 
 
 def test_all_runs_stand_in_one_table(study: MadeUpStudy) -> None:

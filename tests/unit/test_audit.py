@@ -22,7 +22,7 @@ def study(tmp_path: Path) -> MadeUpStudy:
     study.plan({"s0-o0": ORDER})
     for method in METHODS:
         study.run(f"{method}/s0-o0", ORDER, [[90, 10], [70, 80]])
-        study.stage("metrics", run=f"{method}/s0-o0", schedule="sequential")
+        study.metrics(f"{method}/s0-o0")
     return study
 
 
@@ -49,6 +49,8 @@ def test_a_shard_lists_the_artifacts_of_its_method_alone(study: MadeUpStudy) -> 
     assert set(ledger(study)) == {
         "plan/code/replay.json",
         "runs/replay/s0-o0/outcome.parquet",
+        "runs/replay/s0-o0/stage-1.json",
+        "runs/replay/s0-o0/stage-2.json",
         "evaluation/replay/s0-o0/matrix.parquet",
         "metrics/replay/s0-o0.parquet",
     }
@@ -108,14 +110,14 @@ def test_the_study_shard_lists_what_belongs_to_no_method(study: MadeUpStudy) -> 
 
 def test_the_root_is_the_same_when_the_study_is_made_again(study: MadeUpStudy, tmp_path: Path) -> None:
     first = audit(study)["root"]
-    study.stage("metrics", run="replay/s0-o0", schedule="sequential")
+    study.metrics("replay/s0-o0")
     assert audit(study)["root"] == first
 
 
 def test_the_root_changes_with_one_prediction(study: MadeUpStudy) -> None:
     first = audit(study)["root"]
     study.run("replay/s0-o0", ORDER, [[90, 10], [71, 80]])
-    study.stage("metrics", run="replay/s0-o0", schedule="sequential")
+    study.metrics("replay/s0-o0")
     assert audit(study)["root"] != first
 
 
@@ -130,7 +132,7 @@ def test_an_aggregate_made_from_another_version_of_a_shard_is_found(study: MadeU
     audit(study)
     study.stage("aggregate", methods=METHODS)
     study.run("replay/s0-o0", ORDER, [[90, 10], [71, 80]])
-    study.stage("metrics", run="replay/s0-o0", schedule="sequential")
+    study.metrics("replay/s0-o0")
     with pytest.raises(ArtifactError, match="another version of its parent") as error:
         audit(study)
     assert error.value.where.startswith("aggregate/")

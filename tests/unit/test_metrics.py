@@ -29,8 +29,8 @@ def study(tmp_path: Path) -> MadeUpStudy:
     return study
 
 
-def metrics(study: MadeUpStudy, run: str = "replay/s0-o1", schedule: str = "sequential", **more: str) -> dict:
-    study.stage("metrics", run=run, schedule=schedule, **more)
+def metrics(study: MadeUpStudy, run: str = "replay/s0-o1", schedule: str = "sequential", **references: str) -> dict:
+    study.metrics(run, schedule, references)
     rows = study.rows(f"metrics/{run}.parquet", "metrics", protocol=PROTOCOL)
     return {(row["metric"], row["index"] or row["task"]): row for row in rows}
 
@@ -92,8 +92,9 @@ def test_a_run_that_ended_early_has_nulls_that_name_the_absent_cells(study: Made
 
 def test_a_run_that_ended_before_its_first_evaluation_keeps_its_rows(study: MadeUpStudy) -> None:
     study.run("replay/s0-o1", OTHER, [])
-    rows = metrics(study, protocols=f'["{PROTOCOL}"]')
-    assert {metric for metric, _ in rows} == set(METRICS.names())
+    study.metrics("replay/s0-o1", protocols=[PROTOCOL])
+    rows = {row["metric"]: row for row in study.rows("metrics/replay/s0-o1.parquet", "metrics")}
+    assert set(rows) == set(METRICS.names())
     assert all(row["value"] is None and row["missing"] for row in rows.values())
 
 

@@ -7,6 +7,7 @@ import io
 import itertools
 import re
 import xml.etree.ElementTree as ET
+from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -15,10 +16,12 @@ import typer
 
 from fabricated_study import NULL_REASON, fabricate, lock
 from palimpsest.cli.stages import report as stage
-from palimpsest.core import code
+from palimpsest.core import code, numbers
 from palimpsest.core.artifact import Job, read_record
 from palimpsest.core.errors import ArtifactError
-from palimpsest.report import escape, figures, numbers, tables, wording
+from palimpsest.metrics import METRICS
+from palimpsest.metrics._describe import describe
+from palimpsest.report import escape, figures, tables, wording
 from palimpsest.report.build import build
 from palimpsest.report.study import read
 
@@ -215,7 +218,9 @@ def test_the_data_is_described_by_the_footer_of_its_table(html):
 
 def test_the_stage_writes_the_report_from_the_command_line(tmp_path):
     job = fabricate(tmp_path)
-    job.write_json("plan/code/rules/report.json", code.program("palimpsest.cli.stages.report"), "code")
+    job.write_json(
+        "plan/code/rules/report.json", code.program("palimpsest.cli.stages.report", METRICS.modules()), "code"
+    )
     app = typer.Typer()
     app.command("report")(stage.command)
     app(["--study", str(tmp_path), "--code", "plan/code/rules/report.json"], standalone_mode=False)
@@ -250,29 +255,32 @@ def test_a_table_that_was_changed_is_refused(tmp_path):
         build(job)
 
 
-def test_not_significant_is_never_worded_as_equal(job):
-    row = dict(read(job).comparisons[1])
-    for verdict in ("inconclusive", "not shown better"):
-        sentence = wording.verdict({**row, "verdict": verdict}, 0.02)
-        assert "no evidence that they are equal" in sentence
-        assert "equivalent" not in sentence
-    nothing = wording.verdict({**row, "verdict": None, "reason": "fewer than two pairs"}, 0.02)
-    assert nothing == "No verdict on ewc and finetune: fewer than two pairs."
+def test_sensitivity_checks_and_bounds_of_failed_runs_are_shown_and_said_to_be_no_verdict(html):
+    text = visible(html)
+    assert "none of these checks changes one" in text
+    assert "5 of 5" in text
+    assert "t2: +59.7 (+53.4 to +66.0) percentage points" in text
+    assert "mean −8.7 to +6.3 percentage points" in text
 
 
-@pytest.mark.parametrize(
-    ("verdict", "standing"),
-    [("better", "secondary, confirmatory"), ("worse", "secondary, confirmatory")]
-    + [(v, "secondary, exploratory: the primary comparison does not reject") for v in ("inconclusive", "equivalent")],
-)
-def test_a_secondary_comparison_confirms_only_if_the_primary_rejects(job, verdict, standing):
-    primary, secondary, _ = read(job).comparisons
-    assert wording.standing(secondary, {**primary, "verdict": verdict}) == standing
+def test_costs_are_counted_per_method_in_the_order_of_the_plan(job, html):
+    page = html[html.index('<section id="costs"') :]
+    order = list(read(job).lock["methods"])
+    shown = re.findall(r'<th scope="row">(\w+)</th><td class="number">([^<]*)</td>', page)[: len(order)]
+    assert [name for name, _ in shown] == order
+    assert dict(shown)["replay"] == "2.54 × 10¹⁰"
+    assert dict(shown)["random_init"] == "0"
+    table = rows((job.study / "report/tables/costs.csv").read_bytes())
+    assert [row["method"] for row in table] == order
 
 
-def test_a_one_sided_interval_has_one_bound(job):
-    row = {**read(job).comparisons[0], "ci_high": None, "alternative": "greater"}
-    assert wording.interval(row) == "95% lower bound +59.1"
+def test_every_metric_on_the_page_is_defined_with_its_reference(html):
+    glossary = html[html.index('id="metrics"') :]
+    for name in ("average_accuracy", "forgetting", "backward_transfer", "intransigence_isolated"):
+        described = describe(name)
+        assert f"<code>{name}</code>" in glossary
+        assert unescape(glossary).count(described.definition) == 1
+        assert described.reference in unescape(glossary)
 
 
 def test_a_comparison_without_interval_is_still_drawn(job):

@@ -6,6 +6,7 @@ rule aggregate:
         f"{STUDY}/aggregate/metrics.parquet",
         f"{STUDY}/aggregate/summary.parquet",
         f"{STUDY}/aggregate/matrix.parquet",
+        f"{STUDY}/aggregate/costs.parquet",
     log:
         f"{STUDY}/telemetry/logs/aggregate.log",
     params:

@@ -3,7 +3,7 @@ rule report:
         code=f"{STUDY}/plan/code/rules/report.json",
         lock=f"{STUDY}/plan/lock.json",
         samples=f"{STUDY}/data/samples.parquet",
-        tables=[f"{STUDY}/aggregate/{table}.parquet" for table in ("metrics", "summary", "matrix")],
+        tables=[f"{STUDY}/aggregate/{table}.parquet" for table in ("metrics", "summary", "matrix", "costs")],
         comparisons=f"{STUDY}/statistics/comparisons.parquet",
         root=f"{STUDY}/audit/root.json",
     output:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from palimpsest.aggregate.costs import Cost, cost_of_run, summarise_costs
 from palimpsest.aggregate.summary import summarise_matrix, summarise_metrics
 from palimpsest.core.artifact import Job
+from palimpsest.core.errors import ArtifactError
 
 
 @dataclass(frozen=True)
@@ -29,9 +32,15 @@ class Shard:
         start, end = f"metrics/{self.method}/", ".parquet"
         return sorted(path[len(start) : -len(end)] for path in self.sha256 if path.startswith(start))
 
+    def stages(self, unit: str) -> list[str]:
+        """Paths of the records of a run's stages, in the order of the stages."""
+        record = re.compile(rf"runs/{re.escape(self.method)}/{re.escape(unit)}/stage-(\d+)\.json")
+        found = {int(match[1]): path for path in self.sha256 if (match := record.fullmatch(path))}
+        return [path for _, path in sorted(found.items())]
+
 
 def write_aggregates(job: Job, methods: Sequence[str]) -> None:
-    """Write `aggregate/metrics.parquet`, `aggregate/summary.parquet` and `aggregate/matrix.parquet`.
+    """Write the tables `metrics`, `summary`, `matrix` and `costs` in `aggregate/`.
 
     The parents are the shards of the ledger and the units; every file that a shard names is compared with its hash.
 
@@ -49,10 +58,13 @@ def write_aggregates(job: Job, methods: Sequence[str]) -> None:
         for shard, unit in _runs(shards)
     )
     accuracy = pa.concat_tables(_accuracy_of_run(job, shard, unit, positions[unit]) for shard, unit in _runs(shards))
-    n_failed = {shard.method: sum(_failed(job, shard, unit) for unit in shard.units()) for shard in shards}
+    failed = {shard.method: [unit for unit in shard.units() if _failed(job, shard, unit)] for shard in shards}
+    n_failed = {method: len(units) for method, units in failed.items()}
+    costs = {shard.method: _costs(job, shard, failed[shard.method]) for shard in shards}
     job.write_table("aggregate/metrics.parquet", "metrics", metrics)
     job.write_table("aggregate/summary.parquet", "summary", summarise_metrics(metrics, n_failed))
     job.write_table("aggregate/matrix.parquet", "matrix_summary", summarise_matrix(accuracy))
+    job.write_table("aggregate/costs.parquet", "costs", summarise_costs(costs))
 
 
 def _read_shard(job: Job, method: str) -> Shard:
@@ -91,3 +103,21 @@ def _failed(job: Job, shard: Shard, unit: str) -> bool:
     assert len(outcome) == 1, f"{shard.method}/{unit} has {len(outcome)} outcomes"
     status, reason = outcome[0]["status"], outcome[0]["reason"] or ""
     return status != "complete" and not reason.startswith("early_stop")
+
+
+def _costs(job: Job, shard: Shard, failed: Sequence[str]) -> list[Cost]:
+    """Costs of the runs that completed."""
+    return [_cost(job, shard, unit) for unit in shard.units() if unit not in failed]
+
+
+def _cost(job: Job, shard: Shard, unit: str) -> Cost:
+    records = [job.read_listed_json(path, shard.sha256) for path in shard.stages(unit)]
+    if not any(record["counted"] for record in records):
+        raise ArtifactError(
+            "a complete run has no record of a trained stage",
+            where=f"audit/ledger/{shard.method}.parquet",
+            expected=f"a row runs/{shard.method}/{unit}/stage-….json",
+            got="none",
+            next="remove the run's outcome.parquet and start snakemake: what is missing is made again",
+        )
+    return cost_of_run([record["counted"] for record in records])

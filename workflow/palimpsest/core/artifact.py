@@ -94,16 +94,15 @@ class Job:
         schema = pq.read_schema(pa.BufferReader(self.read_bytes(path)))
         return json.loads(schema.metadata[b"lineage"])
 
-    def read_listed(self, path: str | Path, name: str, listed: Mapping[str, str]) -> pa.Table:
-        """Rows of an artifact that a ledger shard lists, where the shard is the parent and not each of its artifacts.
+    def read_listed_bytes(self, path: str | Path, listed: Mapping[str, str]) -> bytes:
+        """Content of an artifact that a ledger shard lists; the shard is the parent, and not each of its artifacts.
 
         Args:
             path: relative to the study.
-            name: the schema in `core.tables`.
             listed: SHA-256 by path, out of a shard that this job has read.
 
         Raises:
-            ArtifactError: the shard does not list the artifact, the artifact is missing, or its hash or schema differ.
+            ArtifactError: the shard does not list the artifact, the artifact is missing, or its hash differs.
         """
         if str(path) not in listed:
             raise ArtifactError(
@@ -115,9 +114,17 @@ class Job:
             )
         content = _existing(self.study, path).read_bytes()
         _require_hash(self.study / path, hash_bytes(content), listed[str(path)], "the ledger")
-        table = pq.read_table(pa.BufferReader(content))
+        return content
+
+    def read_listed(self, path: str | Path, name: str, listed: Mapping[str, str]) -> pa.Table:
+        """Rows of a listed table; raises as `read_listed_bytes`, and where its schema is not `name`'s."""
+        table = pq.read_table(pa.BufferReader(self.read_listed_bytes(path, listed)))
         _require_schema(table, name, path)
         return table.replace_schema_metadata(None)
+
+    def read_listed_json(self, path: str | Path, listed: Mapping[str, str]) -> Any:
+        """Content of a listed JSON artifact; raises as `read_listed_bytes`."""
+        return json.loads(self.read_listed_bytes(path, listed))
 
     def locate(self, path: str | Path) -> Path:
         """Place of an artifact that is mapped rather than read (arrays, checkpoints), after its hash was compared."""

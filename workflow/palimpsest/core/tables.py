@@ -131,6 +131,16 @@ TABLES: dict[str, Table] = {
             sd=_FLOAT,
         ),
         _table(
+            "costs",
+            "method",
+            method=_STRING,
+            n=_SMALL,
+            flops_mean=_FLOAT,
+            parameters=_INT,
+            method_bytes_max=_INT,
+            steps_mean=_FLOAT,
+        ),
+        _table(
             "comparisons",
             "comparison",
             comparison=_STRING,

@@ -25,6 +25,7 @@ class Metric:
         square: stage k must be the only training of the task at position k.
         undefined_in: protocols in which the value would carry no information, each with the reason.
         unit: unit of the value.
+        label: what it is called in words, where that is more than its name.
     """
 
     direction: Direction
@@ -34,6 +35,12 @@ class Metric:
     square: bool = True
     undefined_in: Mapping[str, str] = field(default_factory=dict)
     unit: str = "fraction"
+    label: str = ""
+
+    @property
+    def is_accuracy(self) -> bool:
+        """Whether the value is an accuracy; if not, it is a difference of accuracies, which may be clipped at 0."""
+        return self.direction == "higher" and self.range[0] == 0
 
 
 @dataclass(frozen=True)

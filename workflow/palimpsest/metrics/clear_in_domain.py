@@ -7,12 +7,16 @@ import numpy as np
 from palimpsest.metrics._declaration import Metric
 from palimpsest.metrics.learning_accuracy import learning_accuracy
 
-REFERENCE = "Lin et al., The CLEAR Benchmark: Continual LEArning on Real-World Imagery, NeurIPS Datasets 2021"
-METRIC = Metric(direction="higher", range=(0.0, 1.0))
+REFERENCE = (
+    "Lin et al., The CLEAR Benchmark: Continual LEArning on Real-World Imagery, NeurIPS 2021 Datasets and Benchmarks"
+)
+METRIC = Metric(direction="higher", range=(0.0, 1.0), label="CLEAR in-domain accuracy")
 
 
 def clear_in_domain(accuracy: np.ndarray) -> np.ndarray:
-    """Mean of a[k, j] over k = j: divisor T, in [0, 1]; higher is better. The same formula as `learning_accuracy`.
+    """Mean of a[k, j] over k = j: divisor T, in [0, 1]; higher is better.
+
+    The same formula as `learning_accuracy`.
 
     >>> round(float(clear_in_domain(np.array([[0.9, 0.5], [0.7, 0.8]]))), 3)
     0.85

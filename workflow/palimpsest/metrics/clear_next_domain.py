@@ -6,8 +6,10 @@ import numpy as np
 
 from palimpsest.metrics._declaration import Metric
 
-REFERENCE = "Lin et al., The CLEAR Benchmark: Continual LEArning on Real-World Imagery, NeurIPS Datasets 2021"
-METRIC = Metric(direction="higher", range=(0.0, 1.0), min_tasks=2)
+REFERENCE = (
+    "Lin et al., The CLEAR Benchmark: Continual LEArning on Real-World Imagery, NeurIPS 2021 Datasets and Benchmarks"
+)
+METRIC = Metric(direction="higher", range=(0.0, 1.0), label="CLEAR next-domain accuracy", min_tasks=2)
 
 
 def clear_next_domain(accuracy: np.ndarray) -> np.ndarray:

@@ -11,7 +11,10 @@ METRIC = Metric(direction="higher", range=(0.0, 1.0), index="task", square=False
 
 
 def final_accuracy(accuracy: np.ndarray) -> np.ndarray:
-    """a[T, j] for every task j: no divisor, in [0, 1]; higher is better. Returns `[..., task]`.
+    """a[T, j] for every task j: no divisor, in [0, 1]; higher is better.
+
+    Returns:
+        `[..., task]`.
 
     >>> final_accuracy(np.array([[0.9, 0.5], [0.7, 0.8]])).tolist()
     [0.7, 0.8]

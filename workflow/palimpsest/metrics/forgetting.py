@@ -6,7 +6,10 @@ import numpy as np
 
 from palimpsest.metrics._declaration import Metric
 
-REFERENCE = "Chaudhry et al., Riemannian Walk for Incremental Learning, ECCV 2018, forgetting measure F_k at k = T"
+REFERENCE = (
+    "Chaudhry et al., Riemannian Walk for Incremental Learning: Understanding Forgetting and Intransigence, ECCV "
+    "2018, forgetting measure F_k at k = T"
+)
 METRIC = Metric(direction="lower", range=(-1.0, 1.0), min_tasks=2)
 
 

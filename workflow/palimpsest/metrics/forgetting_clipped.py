@@ -8,10 +8,10 @@ from palimpsest.metrics._declaration import Metric
 from palimpsest.metrics._drop_since_learned import drop_since_learned
 
 REFERENCE = (
-    "Chaudhry et al., Riemannian Walk for Incremental Learning, ECCV 2018, with the maximum over the "
-    "stages from j on and negative values set to 0"
+    "Chaudhry et al., Riemannian Walk for Incremental Learning: Understanding Forgetting and Intransigence, ECCV "
+    "2018, with the maximum over the stages from j on and negative values set to 0"
 )
-METRIC = Metric(direction="lower", range=(0.0, 1.0), min_tasks=2)
+METRIC = Metric(direction="lower", range=(0.0, 1.0), label="forgetting since learned, clipped at 0", min_tasks=2)
 
 
 def forgetting_clipped(accuracy: np.ndarray) -> np.ndarray:

@@ -8,8 +8,8 @@ from palimpsest.metrics._declaration import Metric
 from palimpsest.metrics._drop_since_learned import drop_since_learned
 
 REFERENCE = (
-    "Chaudhry et al., Riemannian Walk for Incremental Learning, ECCV 2018, with the maximum over the "
-    "stages from j on: the variant of programs that do not measure a[k, j] for k < j"
+    "Chaudhry et al., Riemannian Walk for Incremental Learning: Understanding Forgetting and Intransigence, ECCV "
+    "2018, with the maximum over the stages from j on: the variant of programs that do not measure a[k, j] for k < j"
 )
 METRIC = Metric(direction="lower", range=(-1.0, 1.0), min_tasks=2)
 

@@ -6,8 +6,10 @@ import numpy as np
 
 from palimpsest.metrics._declaration import Metric
 
-REFERENCE = "Wang et al., A Comprehensive Survey of Continual Learning: Theory, Method and Application, TPAMI 2024"
-METRIC = Metric(direction="higher", range=(-1.0, 1.0), min_tasks=2)
+REFERENCE = (
+    "Wang et al., A Comprehensive Survey of Continual Learning: Theory, Method and Application, TPAMI 2024, its FWT"
+)
+METRIC = Metric(direction="higher", range=(-1.0, 1.0), label="forward transfer (isolated)", min_tasks=2)
 
 
 def forward_transfer_isolated(accuracy: np.ndarray, isolated: np.ndarray) -> np.ndarray:

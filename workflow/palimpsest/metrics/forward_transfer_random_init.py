@@ -8,7 +8,11 @@ from palimpsest.metrics._declaration import Metric
 
 REFERENCE = "Lopez-Paz and Ranzato, Gradient Episodic Memory for Continual Learning, NeurIPS 2017, eq. 4"
 METRIC = Metric(
-    direction="higher", range=(-1.0, 1.0), min_tasks=2, undefined_in={"class_incremental": "equals −b̄ by construction"}
+    direction="higher",
+    range=(-1.0, 1.0),
+    label="forward transfer (untrained model)",
+    min_tasks=2,
+    undefined_in={"class_incremental": "equals −b̄ by construction"},
 )
 
 

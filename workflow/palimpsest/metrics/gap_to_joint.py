@@ -7,10 +7,10 @@ import numpy as np
 from palimpsest.metrics._declaration import Metric
 
 REFERENCE = (
-    "van de Ven et al., Three types of incremental learning, Nature Machine Intelligence 2022 (joint "
-    "training as the target)"
+    "none: the distance from joint training, the upper target in van de Ven et al., Three types of incremental "
+    "learning, Nature Machine Intelligence 4 (2022) 1185-1197"
 )
-METRIC = Metric(direction="lower", range=(-1.0, 1.0), square=False)
+METRIC = Metric(direction="lower", range=(-1.0, 1.0), label="gap to joint training", square=False)
 
 
 def gap_to_joint(accuracy: np.ndarray, joint: np.ndarray) -> np.ndarray:

@@ -7,10 +7,10 @@ import numpy as np
 from palimpsest.metrics._declaration import Metric
 
 REFERENCE = (
-    "Chaudhry et al., Riemannian Walk for Incremental Learning, ECCV 2018, intransigence, with a model "
-    "trained on the task alone as the reference"
+    "Chaudhry et al., Riemannian Walk for Incremental Learning: Understanding Forgetting and Intransigence, ECCV "
+    "2018, intransigence, with a model trained on the task alone as the reference"
 )
-METRIC = Metric(direction="lower", range=(-1.0, 1.0))
+METRIC = Metric(direction="lower", range=(-1.0, 1.0), label="intransigence (isolated)")
 
 
 def intransigence_isolated(accuracy: np.ndarray, isolated: np.ndarray) -> np.ndarray:

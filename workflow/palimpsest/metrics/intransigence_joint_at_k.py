@@ -6,14 +6,20 @@ import numpy as np
 
 from palimpsest.metrics._declaration import Metric
 
-REFERENCE = "Chaudhry et al., Riemannian Walk for Incremental Learning, ECCV 2018, intransigence measure I_k"
-METRIC = Metric(direction="lower", range=(-1.0, 1.0), index="k")
+REFERENCE = (
+    "Chaudhry et al., Riemannian Walk for Incremental Learning: Understanding Forgetting and Intransigence, ECCV "
+    "2018, intransigence measure I_k"
+)
+METRIC = Metric(direction="lower", range=(-1.0, 1.0), label="intransigence (joint) at stage k", index="k")
 
 
 def intransigence_joint_at_k(accuracy: np.ndarray, joint_at_k: np.ndarray) -> np.ndarray:
-    """a*_k − a[k, k] for every k: no divisor, in [−1, 1]; lower is better. Returns `[..., k]`.
+    """a*_k − a[k, k] for every k: no divisor, in [−1, 1]; lower is better.
 
     a*_k is the accuracy on task k of a model trained on the union of the tasks 1…k.
+
+    Returns:
+        `[..., k]`.
 
     >>> matrix = np.array([[0.9, 0.5], [0.7, 0.8]])
     >>> intransigence_joint_at_k(matrix, np.array([0.9, 0.85])).round(3).tolist()

@@ -7,7 +7,8 @@ import numpy as np
 from palimpsest.metrics._declaration import Metric
 
 REFERENCE = (
-    "Lomonaco et al., Avalanche: an End-to-End Library for Continual Learning, CVPR Workshops 2021 (stream accuracy)"
+    "Lomonaco et al., Avalanche: an End-to-End Library for Continual Learning, CVPR Workshops 2021 (its stream "
+    "accuracy)"
 )
 METRIC = Metric(direction="higher", range=(0.0, 1.0), square=False)
 

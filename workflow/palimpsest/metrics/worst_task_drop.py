@@ -7,7 +7,8 @@ import numpy as np
 from palimpsest.metrics._declaration import Metric
 
 REFERENCE = (
-    "none: the worst of the summands of backward transfer (Lopez-Paz and Ranzato 2017, eq. 3) with the sign turned"
+    "none: the largest of the summands of backward transfer (Lopez-Paz and Ranzato, NeurIPS 2017, eq. 3) with the "
+    "sign turned"
 )
 METRIC = Metric(direction="lower", range=(-1.0, 1.0), min_tasks=2)
 

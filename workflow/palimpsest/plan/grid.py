@@ -229,7 +229,8 @@ class Grid:
         for method in self.methods:
             found[method] = code.program("palimpsest.cli.stages.train", self.modules(method))
             found[f"evaluate/{method}"] = code.program("palimpsest.cli.stages.evaluate", self.modules(method))
-        found_by_name = {"data": self.data_modules, "metrics": METRICS.modules, "statistics": METRICS.modules}
+        found_by_name = {"data": self.data_modules}
+        found_by_name |= dict.fromkeys(("metrics", "statistics", "report"), METRICS.modules)
         for rule in RULES_OF_THE_STUDY:
             modules = found_by_name[rule]() if rule in found_by_name else []
             found[f"rules/{rule}"] = code.program(f"palimpsest.cli.stages.{rule}", modules)

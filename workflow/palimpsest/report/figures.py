@@ -17,9 +17,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
+from palimpsest.core.numbers import hundredfold, is_missing, percent, points
+from palimpsest.metrics._describe import describe
 from palimpsest.report import wording
-from palimpsest.report.numbers import hundredfold, is_missing, percent, points
 from palimpsest.report.study import Row, Study
+from palimpsest.statistics.wording import interval
 
 INK, MUTED, FAINT, PAPER = "#1c1b19", "#6b675f", "#cfcabf", "#ffffff"
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
@@ -76,7 +78,8 @@ def forest(study: Study) -> Drawing:
         height=0.8 + 0.55 * max(len(rows), 1),
         title="Mean difference with interval, for each comparison",
         description=" ".join(
-            f"{row['comparison']}, {row['a']} minus {row['b']}: {points(row['mean'])}, {wording.interval(row)}."
+            f"{row['comparison']}, {row['a']} minus {row['b']}: "
+            f"{points(row['mean'])} percentage points, {interval(row)}."
             for row in rows
         ),
     )
@@ -128,7 +131,7 @@ def _draw_forest(axes: Axes, rows: list[Row], margin: float | None) -> None:
             axes.add_patch(Rectangle((-margin, -place - 0.2), 2 * margin, 0.4, facecolor=FAINT, linewidth=0, zorder=0))
         axes.plot([0, 0], [-place - 0.2, -place + 0.2], color=MUTED, linewidth=0.8)
         _draw_interval(axes, -place, row)
-        label = f"{row['comparison']}: {row['a']} − {row['b']}, {wording.metric(row['metric']).label}"
+        label = f"{row['comparison']}: {row['a']} − {row['b']}, {describe(row['metric']).label}"
         axes.annotate(
             _short(label, 66),
             (0.0, -place + 0.28),

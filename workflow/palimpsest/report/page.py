@@ -9,9 +9,12 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
-from palimpsest.report import numbers, wording
+from palimpsest.core import numbers
+from palimpsest.metrics._describe import Description, describe
+from palimpsest.report import wording
 from palimpsest.report.results import Results
-from palimpsest.report.study import Row, Study
+from palimpsest.report.study import COSTS, Row, Study
+from palimpsest.statistics import wording as comparing
 
 _HERE = Path(__file__).parent
 
@@ -36,10 +39,10 @@ def page(study: Study, results: Results, svgs: Mapping[str, Markup], matrices: M
         percent=numbers.percent,
         points=numbers.points,
         p=numbers.p_value,
+        count=numbers.count,
         plain=numbers.plain,
-        protocol=wording.protocol,
-        quantity=wording.quantity,
-        interval=wording.interval,
+        protocol=comparing.protocol,
+        quantity=comparing.quantity,
         needs=wording.needs,
         sentence_case=lambda text: text[:1].upper() + text[1:],
     )
@@ -60,8 +63,8 @@ def _content(study: Study, results: Results) -> dict[str, Any]:
         "is_demonstration": "demonstration" in plan["description"].lower(),
         "opening": wording.opening(study),
         "results": results,
-        "primary": _comparison(study, primary, primary) if primary else None,
-        "comparisons": [_comparison(study, row, primary) for row in study.comparisons],
+        "primary": _comparison(primary) if primary else None,
+        "comparisons": [_comparison(row) for row in study.comparisons],
         "hypotheses": [("primary", plan["analysis"]["primary"])]
         + [("secondary", secondary) for secondary in plan["analysis"]["secondary"]],
         "power": study.lock.get("power"),
@@ -71,23 +74,33 @@ def _content(study: Study, results: Results) -> dict[str, Any]:
         "split_sha256": study.data["split_sha256"],
         "root": study.root["root"],
         "chance": wording.chance(study),
+        "cost_columns": COSTS,
+        "any_failed": any(row["n_failed_a"] or row["n_failed_b"] for row in study.comparisons),
         "glossary": _glossary(study, results),
         "has_in_task": any(column.protocol != study.protocol for column in results.columns),
     }
 
 
-def _comparison(study: Study, row: Row, primary: Row | None) -> dict[str, Any]:
-    margin = study.plan["analysis"]["equivalence_margin"]
+def _comparison(row: Row) -> dict[str, Any]:
     return {
         "row": row,
-        "sentence": wording.verdict(row, margin),
-        "evidence": wording.evidence(row),
-        "standing": wording.standing(row, primary),
-        "preference": wording.preference(row),
+        "bounds": comparing.bounds(row["ci_low"], row["ci_high"]),
+        **{
+            part.__name__: part(row)
+            for part in (
+                comparing.sentence,
+                comparing.evidence,
+                comparing.equivalence,
+                comparing.standing,
+                comparing.preference,
+                comparing.worst_task,
+                comparing.failed_runs,
+            )
+        },
     }
 
 
-def _glossary(study: Study, results: Results) -> list[wording.Metric]:
+def _glossary(study: Study, results: Results) -> list[Description]:
     shown = [column.metric for column in results.columns] + ["average_accuracy_at_k"]
     shown += [row["metric"] for row in study.comparisons]
-    return [wording.metric(name) for name in dict.fromkeys(shown)]
+    return [describe(name) for name in dict.fromkeys(shown)]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from palimpsest.report import wording
-from palimpsest.report.numbers import is_missing, percent
+from palimpsest.core.numbers import is_missing, percent, points
+from palimpsest.metrics._describe import describe
 from palimpsest.report.study import Row, Study
 
 IN_TASK = "task_incremental"
@@ -38,7 +38,11 @@ class Column:
     @property
     def unit(self) -> str:
         """`%` or `pp`."""
-        return wording.metric(self.metric).unit
+        return "%" if describe(self.metric).is_accuracy else "pp"
+
+    def text(self, value: float | None) -> str:
+        """A value of the metric in its unit."""
+        return percent(value) if describe(self.metric).is_accuracy else points(value)
 
 
 @dataclass(frozen=True)
@@ -114,7 +118,7 @@ def _columns(study: Study) -> list[Column]:
         known = any(_is_known(study.scalar(method, study.protocol, name)) for method in study.lock["methods"])
         if name in WHERE_KNOWN and not known:
             continue
-        columns.append(Column(name, study.protocol, wording.metric(name).label))
+        columns.append(Column(name, study.protocol, describe(name).label))
         if name == "average_accuracy" and study.protocol != IN_TASK:
             columns.append(
                 Column(name, IN_TASK, "average accuracy, in-task", "same predictions, choice within the task")
@@ -133,14 +137,13 @@ def _result(study: Study, name: str, columns: list[Column], notes: Notes) -> Res
 def _estimate(study: Study, name: str, column: Column, whole: Row | None, notes: Notes) -> Estimate:
     row = study.scalar(name, column.protocol, column.metric)
     reasons = study.reasons.get((name, column.protocol, column.metric), ())
-    metric = wording.metric(column.metric)
     if not _is_known(row):
         reference = study.lock["methods"][name]["role"] == "reference"
         note = notes.mark("; ".join(reasons) or ("not defined for this reference" if reference else "not measured"))
-        return Estimate(metric.text(None), percent(None), row, note)
+        return Estimate(column.text(None), percent(None), row, note)
     is_partial = whole is not None and row["n"] < whole["n"]
     note = notes.mark(f"over {row['n']} units only: {'; '.join(reasons) or 'not measured'}") if is_partial else ""
-    return Estimate(metric.text(row["mean"]), percent(row["sd"]), row, note)
+    return Estimate(column.text(row["mean"]), percent(row["sd"]), row, note)
 
 
 def _is_known(row: Row | None) -> bool:

@@ -9,9 +9,11 @@ from typing import Any
 import pyarrow.compute as pc
 
 from palimpsest.core.artifact import Job
-from palimpsest.report.numbers import is_missing
+from palimpsest.core.numbers import is_missing
 
 Row = dict[str, Any]
+# The columns of the table `costs` that are costs, in the order of the page.
+COSTS = ("flops_mean", "steps_mean", "parameters", "method_bytes_max")
 
 
 @dataclass(frozen=True)
@@ -22,6 +24,7 @@ class Study:
         lock: the locked plan.
         summary: rows of `aggregate/summary.parquet`.
         matrix: rows of `aggregate/matrix.parquet`.
+        costs: rows of `aggregate/costs.parquet`, in the order of the plan.
         comparisons: rows of `statistics/comparisons.parquet`, in the order of the plan.
         reasons: (method, protocol, metric) → why the metric is null, of the runs where it is.
         root: content of `audit/root.json`.
@@ -31,6 +34,7 @@ class Study:
     lock: Row
     summary: list[Row]
     matrix: list[Row]
+    costs: list[Row]
     comparisons: list[Row]
     reasons: dict[tuple[str, str, str], tuple[str, ...]]
     root: Row
@@ -87,6 +91,10 @@ def read(job: Job) -> Study:
         lock=lock,
         summary=job.read_table("aggregate/summary.parquet", "summary").to_pylist(),
         matrix=job.read_table("aggregate/matrix.parquet", "matrix_summary").to_pylist(),
+        costs=sorted(
+            job.read_table("aggregate/costs.parquet", "costs").to_pylist(),
+            key=lambda row: list(lock["methods"]).index(row["method"]),
+        ),
         comparisons=_in_order_of_plan(comparisons, lock),
         reasons=_reasons(nulls.to_pylist()),
         root=job.read_json("audit/root.json"),

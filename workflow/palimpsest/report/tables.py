@@ -6,11 +6,12 @@ import csv
 import io
 from collections.abc import Iterable, Sequence
 
+from palimpsest.core.numbers import MISSING, hundredfold, is_missing, p_value, points
 from palimpsest.report import wording
 from palimpsest.report.escape import csv_cell, latex
-from palimpsest.report.numbers import MISSING, hundredfold, is_missing, p_value, points
 from palimpsest.report.results import Estimate, Result, Results
-from palimpsest.report.study import Row, Study
+from palimpsest.report.study import COSTS, Row, Study
+from palimpsest.statistics.wording import bounds, quantity
 
 Cell = str | float | None
 
@@ -65,9 +66,11 @@ def results_tex(results: Results) -> bytes:
 def comparisons_csv(study: Study) -> bytes:
     """Every comparison with its numbers."""
     texts = ("comparison", "role", "a", "b", "protocol", "metric", "alternative", "verdict", "reason")
-    counts = ("index", "n", "n_failed_a", "n_failed_b", "df")
-    statistics = ("alpha", "t", "p", "p_adjusted")
-    differences = ("mean", "sd", "standard_error", "ci_low", "ci_high")
+    texts += ("clustered_by", "worst_task")
+    counts = ("index", "n", "n_failed_a", "n_failed_b", "df", "orders_agreeing", "n_orders")
+    statistics = ("alpha", "t", "p", "p_adjusted", "p_equivalence", "p_equivalence_adjusted", "p_wilcoxon")
+    differences = ("mean", "sd", "standard_error", "ci_low", "ci_high", "equivalence_margin")
+    differences += ("mean_bound_low", "mean_bound_high", "worst_task_change", "worst_task_ci_low", "worst_task_ci_high")
     headings = [*texts, *counts, *statistics, *(f"{name} (percentage points)" for name in differences)]
     rows = (
         [*(_number(row[name]) for name in (*texts, *counts, *statistics)), *(hundredfold(row[d]) for d in differences)]
@@ -108,6 +111,12 @@ def stages_csv(study: Study) -> bytes:
     return csv_bytes(["method", "protocol", "stage", "n", "mean (%)", "sd (percentage points)"], rows)
 
 
+def costs_csv(study: Study) -> bytes:
+    """What training cost, counted, one row per method."""
+    columns = ("method", "n", *COSTS)
+    return csv_bytes(columns, [[row[column] for column in columns] for row in study.costs])
+
+
 def _latex_line(cells: Sequence[str]) -> str:
     return "  " + " & ".join(latex(cell) for cell in cells) + r" \\"
 
@@ -130,10 +139,9 @@ def _estimate_text(estimate: Estimate) -> str:
 
 
 def _comparison_texts(row: Row) -> tuple[Row, list[str]]:
-    interval = f"{points(row['ci_low'])} to {points(row['ci_high'])}"
-    texts = [row["comparison"], row["a"], row["b"], wording.quantity(row), row["verdict"] or MISSING]
+    texts = [row["comparison"], row["a"], row["b"], quantity(row), row["verdict"] or MISSING]
     probabilities = [p_value(row[name]).removeprefix("= ") for name in ("p", "p_adjusted")]
-    numbers = [points(row["mean"]), interval, *probabilities, _count(row["n"])]
+    numbers = [points(row["mean"]), bounds(row["ci_low"], row["ci_high"]), *probabilities, _count(row["n"])]
     return row, [*texts, *numbers]
 
 

@@ -65,7 +65,9 @@ def paired_t(
         margin: δ of the test of equivalence.
         clusters: the level of each factor (`order`, `seed`) at each pair.
 
-    Reference: Student 1908; Schuirmann 1987 (two one-sided tests).
+    Reference: Student, The Probable Error of a Mean, Biometrika 1908; Schuirmann, A Comparison of the Two One-Sided
+    Tests Procedure and the Power Approach for Assessing the Equivalence of Average Bioavailability, Journal of
+    Pharmacokinetics and Biopharmaceutics 1987.
     """
     n = len(differences)
     if n < 2:

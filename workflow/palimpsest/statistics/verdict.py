@@ -1,4 +1,4 @@
-"""Verdicts: from a test to one of a few words, and from the words to a sentence.
+"""Verdicts: from a test to one of a few words. (`wording` says them in sentences.)
 
 ========================= =========================================================================================
 `better`, `worse`         significant; by the direction of the metric
@@ -13,7 +13,6 @@ null                      fewer than two pairs
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from palimpsest.metrics._declaration import Direction
 from palimpsest.statistics.paired import PairedTest
@@ -71,57 +70,3 @@ def verdict_that_holds(
     if verdicts["complete"] is None or len(set(verdicts.values())) == 1:
         return verdicts["complete"]
     return "inconclusive" if alternative == "two-sided" else f"not shown {announced_word(alternative, direction)}"
-
-
-def verdict_sentence(row: Mapping[str, Any]) -> str:
-    """A row of the table `comparisons` in words: the verdict, the difference with its interval, the test.
-
-    >>> verdict_sentence({"a": "ewc", "b": "finetune", "metric": "forgetting", "index": None, "protocol": "p",
-    ...     "n": 1, "verdict": None, "reason": "fewer than two pairs"})
-    'ewc and finetune cannot be compared in forgetting (p): fewer than two pairs.'
-    """
-    a, b, what = row["a"], row["b"], _what(row)
-    if row["verdict"] is None:
-        return f"{a} and {b} cannot be compared in {what}: {row['reason']}."
-    margin = f"{_points(row['equivalence_margin'])} percentage points" if row["equivalence_margin"] else ""
-    words = {
-        "better": f"{a} is better than {b} in {what}",
-        "worse": f"{a} is worse than {b} in {what}",
-        "better, within δ": f"{a} is better than {b} in {what}, by less than the margin of {margin}",
-        "worse, within δ": f"{a} is worse than {b} in {what}, by less than the margin of {margin}",
-        "equivalent": f"{a} and {b} are equivalent in {what} within {margin}",
-        "inconclusive": f"whether {a} and {b} differ in {what} remains open",
-        "not shown better": f"{a} was not shown to be better than {b} in {what}",
-        "not shown worse": f"{a} was not shown to be worse than {b} in {what}",
-    }
-    sentence = f"{words[row['verdict']]}: {_numbers(row)}."
-    reason = f" {row['reason'][0].upper()}{row['reason'][1:]}." if row["reason"] else ""
-    return sentence + reason + ("" if row["confirmatory"] else " This comparison is exploratory.")
-
-
-def _what(row: Mapping[str, Any]) -> str:
-    index = "" if row["index"] is None else f" at {row['index']}"
-    return f"{row['metric']}{index} ({row['protocol']})"
-
-
-def _numbers(row: Mapping[str, Any]) -> str:
-    difference = f"{row['a']} − {row['b']} = {_points(row['mean'], signed=True)} percentage points"
-    if row["p"] is None:
-        return f"{difference}, n = {row['n']} pairs"
-    adjusted = "" if row["role"] == "primary" else f", {row['p_adjusted']:.3g} adjusted"
-    test = f"n = {row['n']} pairs, t({row['df']}) = {row['t']:.2f}, p = {row['p']:.3g}{adjusted}"
-    return f"{difference}, {_interval(row)}, {test}"
-
-
-def _interval(row: Mapping[str, Any]) -> str:
-    level = f"{100 * (1 - row['alpha']):g} %"
-    low, high = row["ci_low"], row["ci_high"]
-    if low is None:
-        return f"{level} bound at most {_points(high, signed=True)}"
-    if high is None:
-        return f"{level} bound at least {_points(low, signed=True)}"
-    return f"{level} interval {_points(low, signed=True)} to {_points(high, signed=True)}"
-
-
-def _points(fraction: float, signed: bool = False) -> str:
-    return f"{100 * fraction:{'+' if signed else ''}.2f}".replace("-", "−")

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from palimpsest.cli.begin import CodeFile, StudyFolder, begin
+from palimpsest.metrics import METRICS
 
 
 def command(study: StudyFolder, code: CodeFile) -> None:
     """Write the study's report: report/index.html, report/figures/ and report/tables/."""
     from palimpsest.report.build import build
 
-    build(begin(study, "report", code))
+    build(begin(study, "report", code, METRICS.modules()))

@@ -11,6 +11,7 @@ from typing import Any
 
 MISSING = "–"
 MINUS = "\N{MINUS SIGN}"
+_SUPERSCRIPTS = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
 
 
 def is_missing(value: float | None) -> bool:
@@ -57,6 +58,32 @@ def p_value(value: float | None) -> str:
     if is_missing(value):
         return MISSING
     return "< 0.001" if value < 0.001 else f"= {value:.3f}"
+
+
+def statistic(value: float | None) -> str:
+    """A test statistic with two decimals.
+
+    >>> statistic(58.0825), statistic(-6.5e-15), statistic(-1.754)
+    ('58.08', '0.00', '−1.75')
+    """
+    if is_missing(value):
+        return MISSING
+    text = f"{value:.2f}"
+    return text.removeprefix("-") if float(text) == 0 else _typographic(text)
+
+
+def count(value: float | None) -> str:
+    """A count, or a mean of counts, in full below a billion and with three digits from there on.
+
+    >>> count(269322), count(1050.5), count(25427118080.0), count(None)
+    ('269,322', '1,050.5', '2.54 × 10¹⁰', '–')
+    """
+    if is_missing(value):
+        return MISSING
+    if abs(value) < 1e9:
+        return f"{value:,.1f}".removesuffix(".0")
+    digits, exponent = f"{value:.2e}".split("e")
+    return f"{digits} × 10{str(int(exponent)).translate(_SUPERSCRIPTS)}"
 
 
 def plain(value: Any) -> str:

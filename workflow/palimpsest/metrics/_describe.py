@@ -1,0 +1,53 @@
+"""What a metric's file says of the metric, for whoever prints its values."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from dataclasses import dataclass
+
+from palimpsest.metrics import METRICS
+from palimpsest.metrics._declaration import Direction
+
+
+@dataclass(frozen=True)
+class Description:
+    """A metric in words.
+
+    Args:
+        name: as in the tables.
+        label: in words.
+        definition: formula, divisor, range, direction and remarks: the function's docstring without shapes and example.
+        reference: where the formula comes from.
+        direction: which values are better.
+        is_accuracy: printed in percent; if not, it is a difference of accuracies, in percentage points.
+    """
+
+    name: str
+    label: str
+    definition: str
+    reference: str
+    direction: Direction
+    is_accuracy: bool
+
+
+def describe(name: str) -> Description:
+    """The description of a metric, taken from its file.
+
+    Raises:
+        StudyError: there is no such metric.
+
+    >>> describe("backward_transfer").label
+    'backward transfer'
+    """
+    module = METRICS.load(name, "metrics")
+    metric = module.METRIC
+    prose = re.split("Returns:|>>>", inspect.getdoc(getattr(module, name)))[0]
+    return Description(
+        name=name,
+        label=metric.label or name.replace("_", " "),
+        definition=" ".join(prose.replace("`", "").split()),
+        reference=module.REFERENCE,
+        direction=metric.direction,
+        is_accuracy=metric.is_accuracy,
+    )
