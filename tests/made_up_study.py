@@ -15,6 +15,8 @@ from palimpsest.metrics import METRICS
 
 PROTOCOL = "class_incremental"
 N_TOTAL = 100
+SPEC = "5bec"
+METHODS = ("replay", "finetune", "ewc", "random_init", "isolated", "joint")
 # Stages that find modules by name run these too.
 MODULES = {"metrics": METRICS.modules(), "statistics": METRICS.modules()}
 
@@ -31,10 +33,15 @@ class MadeUpStudy:
             self.job("plan").write_json(f"plan/code/rules/{stage}.json", recorded, "code")
 
     def job(self, rule: str) -> Job:
-        return Job(self.folder, rule, code="c0de", environment="e0e0")
+        return Job(self.folder, rule, code="c0de", environment="e0e0", spec_hash=SPEC)
 
     def plan(self, orders: Mapping[str, Sequence[str]]) -> None:
-        """Write `plan/units.parquet`; a unit is named s0-o1, or s0 for runs that the orders of a seed share."""
+        """Write the units and runs; a unit is named s0-o1, or s0 for runs that the orders of a seed share."""
+        names = ("run", "method", "unit", "protocol", "hyperparameters", "spec_hash")
+        runs = [(f"{m}/{unit}", m, unit, PROTOCOL, "{}", SPEC) for m in METHODS for unit in orders]
+        self.job("plan").write_table(
+            "plan/runs.parquet", "runs", _columns([dict(zip(names, r, strict=True)) for r in runs])
+        )
         rows = [
             {
                 "unit": unit,

@@ -127,6 +127,14 @@ def evaluate(study: Path, spec: dict[str, Any], run: str = "m/s0-o0") -> None:
     evaluate_run(Job(study, "evaluate", CODE, "e" * 64, spec_hash=hash_json(spec)), run, spec)
 
 
+def collect(study: Path, spec: dict[str, Any], run: str = "m/s0-o0") -> None:
+    """Put together what the stages of a run recorded."""
+    from palimpsest.training.collect import collect_run
+
+    job = Job(study, "collect", CODE, "e" * 64, spec_hash=hash_json(spec))
+    collect_run(job, run, [stage["stage"] for stage in spec["stages"]])
+
+
 def checkpoint(study: Path, stage: int, run: str = "m/s0-o0") -> dict[str, Any]:
     """Content of a stage's checkpoint."""
     from palimpsest.training.checkpoint import decode

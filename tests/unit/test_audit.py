@@ -105,7 +105,7 @@ def test_the_study_shard_lists_what_belongs_to_no_method(study: MadeUpStudy) -> 
     audit(study)
     paths = {row["path"] for row in study.rows("audit/ledger/_study.parquet", "ledger")}
     rules = {f"plan/code/rules/{stage}.json" for stage in ("metrics", "ledger", "aggregate", "statistics", "audit")}
-    assert paths == {"plan/units.parquet", *rules}
+    assert paths == {"plan/units.parquet", "plan/runs.parquet", *rules}
 
 
 def test_the_root_is_the_same_when_the_study_is_made_again(study: MadeUpStudy, tmp_path: Path) -> None:
@@ -136,3 +136,12 @@ def test_an_aggregate_made_from_another_version_of_a_shard_is_found(study: MadeU
     with pytest.raises(ArtifactError, match="another version of its parent") as error:
         audit(study)
     assert error.value.where.startswith("aggregate/")
+
+
+def test_a_run_that_is_not_the_one_of_the_plan_is_refused(study: MadeUpStudy) -> None:
+    """A matrix of another specification, left from before the plan changed, does not enter the ledger."""
+    runs = study.job("look").read_table("plan/runs.parquet", "runs")
+    other = runs.set_column(runs.column_names.index("spec_hash"), "spec_hash", [["other"] * len(runs)])
+    study.job("plan").write_table("plan/runs.parquet", "runs", other)
+    with pytest.raises(ArtifactError, match="not the one that the plan describes"):
+        ledger(study)

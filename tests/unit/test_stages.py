@@ -11,10 +11,9 @@ from pathlib import Path
 import pytest
 
 import tiny
-from palimpsest.core.artifact import Job, read_plain_table
+from palimpsest.core.artifact import read_plain_table
 from palimpsest.core.errors import ArtifactError
-from palimpsest.training.collect import collect_run
-from tiny import checkpoint, evaluate, files_of, new_study, record, same_tensors, spec_of, step_rows, train
+from tiny import checkpoint, collect, evaluate, files_of, new_study, record, same_tensors, spec_of, step_rows, train
 
 RUN = "m/s0-o0"
 REPLAY = ("replay", {"buffer_bytes": 17 * 20, "replayed": 4})
@@ -227,7 +226,7 @@ def test_the_outcome_of_an_ended_run(diverged, tmp_path):
     """The table `outcome` says where and why the run ended; the steps are those before."""
     study = Path(shutil.copytree(diverged, tmp_path / "study"))
     train(study, spec_of(**DIVERGES), numbers=[3])
-    collect_run(Job(study, "collect", "c", "e"), RUN, [1, 2, 3])
+    collect(study, spec_of(**DIVERGES))
     (row,) = read_plain_table(study / f"runs/{RUN}/outcome.parquet", "outcome").to_pylist()
     assert (row["status"], row["stage"], row["step"]) == ("ended", 2, 1)
     assert row["reason"].startswith("numerical")
@@ -240,7 +239,7 @@ def test_a_reference_whose_first_stage_ended_is_not_complete(tmp_path):
     spec = spec_of(stage_schedule="isolated", **DIVERGES | {"batch_size": 20})
     train(study, spec)
     assert [record(study, number)["status"] for number in (1, 2, 3)] == ["ended", "ended", "complete"]
-    collect_run(Job(study, "collect", "c", "e"), RUN, [1, 2, 3])
+    collect(study, spec)
     (row,) = read_plain_table(study / f"runs/{RUN}/outcome.parquet", "outcome").to_pylist()
     assert (row["status"], row["stage"]) == ("ended", 1)
 
@@ -261,7 +260,7 @@ def overflow(before, context, state):
 
 def test_steps_of_a_run_are_those_of_its_stages(study):
     """`steps.parquet` holds the rows of all stages in their order, and the outcome is complete."""
-    collect_run(Job(study, "collect", "c", "e"), RUN, [1, 2, 3])
+    collect(study, spec_of(*REPLAY))
     rows = read_plain_table(study / f"runs/{RUN}/steps.parquet", "steps").to_pylist()
     assert rows == [row for number in (1, 2, 3) for row in step_rows(study, number)]
     (row,) = read_plain_table(study / f"runs/{RUN}/outcome.parquet", "outcome").to_pylist()
@@ -277,7 +276,7 @@ def test_attempts_are_counted(study):
     lines = [{**start, "attempt": "a"}, {**start, "attempt": "b"}]
     lines += [{**end, "attempt": "b", "wall_clock_s": 9.0, "peak_memory_bytes": 5}]
     log.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    collect_run(Job(study, "collect", "c", "e"), RUN, [1, 2, 3])
+    collect(study, spec_of(*REPLAY))
     rows = read_plain_table(study / f"telemetry/{RUN}.parquet", "telemetry").to_pylist()
     assert [(row["attempt"], row["outcome"], row["wall_clock_s"]) for row in rows] == [
         (1, "killed", None),
@@ -318,3 +317,11 @@ def test_the_untrained_model_takes_no_step(tmp_path):
     assert step_rows(study, 0) == []
     counted = record(study, 0)["counted"]
     assert (counted["steps"], counted["flops_steps"], record(study, 0)["status"]) == (0, 0, "complete")
+
+
+def test_a_stage_of_another_specification_is_refused(study):
+    """A record that lies where the plan now describes another run is neither evaluated nor collected."""
+    other = spec_of(*REPLAY) | {"seed": 99}
+    for work in (collect, evaluate):
+        with pytest.raises(ArtifactError, match="not of the run that the plan describes"):
+            work(study, other)
