@@ -18,6 +18,9 @@ for batch in BATCHES:
                 f"{STUDY}/telemetry/logs/train/{batch.name}/{block.name}.log",
             retries: study.execution.retries
             threads: study.numerics.threads
+            resources:
+                # Not a parameter: another pace changes no result and reruns nothing.
+                checkpoint_seconds=str(study.execution.checkpoint_seconds),
             params:
                 study=study.study,
                 method=batch.method,
@@ -27,7 +30,7 @@ for batch in BATCHES:
             shell:
                 "palimpsest stage train --study results/{params.study} --code plan/code/{params.method}.json"
                 " --method {params.method} --shared {params.shared:q} --units {params.units:q}"
-                " --stages {params.stages} > {log} 2>&1"
+                " --stages {params.stages} --checkpoint-seconds {resources.checkpoint_seconds} > {log} 2>&1"
 
     rule:
         name:

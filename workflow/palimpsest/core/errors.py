@@ -64,3 +64,7 @@ class SeveralErrors(PalimpsestError):
 
 def _indent(text: str) -> str:
     return text.replace("\n", "\n" + " " * 12)
+
+
+class StoppedError(Exception):
+    """Training was asked to stop: its resume file is written, and the same command goes on from there."""

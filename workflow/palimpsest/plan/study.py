@@ -205,6 +205,9 @@ class Execution(Section):
         "already is skipped. Several for small models, where starting costs more than training, and for many runs.",
         examples=[5],
     )
+    checkpoint_seconds: NotNegative = Field(
+        60.0, description="Least time between two resume files of a stage, in seconds: what a killed job loses at most."
+    )
     retries: Annotated[int, Field(ge=0, le=100)] = Field(
         1, description="How often Snakemake starts a failed training job again."
     )

@@ -3,7 +3,8 @@
 Snakemake deletes a job's declared outputs before it runs the job again. So of a stage only the record `stage-K.json` is
 declared; checkpoint and tables lie beside it, named in the record by hash, and a copy of the record is kept under
 `.accepted/`. A job that is started again takes over every stage whose copy still fits: same specification, program,
-environment, data and parent, same kind of machine, and every file as it was.
+environment, data and parent, same kind of machine, and every file as it was. Within a stage it goes on from the resume
+file (`training.resume`).
 
 Nothing here imports torch: a run that has ended, or is already there, costs no such start.
 """
@@ -18,7 +19,7 @@ from typing import Any
 from palimpsest.core.artifact import Job, write_atomically
 from palimpsest.core.errors import ArtifactError
 from palimpsest.core.exclusive import hold
-from palimpsest.core.hashing import canonical_json, hash_file
+from palimpsest.core.hashing import canonical_json, hash_file, hash_json
 from palimpsest.data.samples import INPUTS, TABLE
 from palimpsest.training.machine import kind_of_machine
 
@@ -28,7 +29,13 @@ Observe = Callable[[int], AbstractContextManager[None]]
 
 
 def train_stages(
-    job: Job, run: str, spec: dict[str, Any], numbers: list[int], observe: Observe, say: Callable[[str], None]
+    job: Job,
+    run: str,
+    spec: dict[str, Any],
+    numbers: list[int],
+    observe: Observe,
+    ask: Callable[[], str],
+    say: Callable[[str], None],
 ) -> None:
     """Bring stages of a run to their records.
 
@@ -38,6 +45,7 @@ def train_stages(
         spec: the run's specification (`plan.grid.spec_of`).
         numbers: the stages, ascending; the parent of the first is there already, or it has none.
         observe: see `Observe`.
+        ask: asked after every step, see `training.stage.Ask`.
         say: prints one line of progress.
     """
     folder = f"runs/{run}"
@@ -46,7 +54,7 @@ def train_stages(
         for path in (TABLE, INPUTS):
             job.locate(path)
         for stage in (stage for stage in spec["stages"] if stage["stage"] in numbers):
-            _bring(job, folder, spec, stage, observe, say)
+            _bring(job, run, spec, stage, observe, ask, say)
 
 
 def record_of(folder: str, stage: int) -> str:
@@ -78,9 +86,15 @@ def checkpoint_of(folder: str, stage: int) -> str:
 
 
 def _bring(
-    job: Job, folder: str, spec: dict[str, Any], stage: dict[str, Any], observe: Observe, say: Callable[[str], None]
+    job: Job,
+    run: str,
+    spec: dict[str, Any],
+    stage: dict[str, Any],
+    observe: Observe,
+    ask: Callable[[], str],
+    say: Callable[[str], None],
 ) -> None:
-    number, parent = stage["stage"], stage["parent"]
+    folder, number, parent = f"runs/{run}", stage["stage"], stage["parent"]
     stage_job = job.fork(stage=number)
     before = None if parent is None else read_record(stage_job, folder, parent)
     if before is not None and before["status"] == "ended":
@@ -97,10 +111,13 @@ def _bring(
         say(f"stage {number}: accepted as it stands")
         return
     with observe(number):
+        from palimpsest.training.resume import Resume
         from palimpsest.training.stage import train_one_stage
 
-        outcome, files = train_one_stage(stage_job, folder, spec, stage, say)
+        key = hash_json(expected)
+        outcome, files = train_one_stage(stage_job, run, spec, stage, key, ask, say)
         _write_record(stage_job, folder, number, spec, outcome, files)
+        Resume(job.study, run, number, key, say).remove()
 
 
 def _frame(job: Job, number: int, spec: dict[str, Any]) -> Record:
