@@ -48,7 +48,7 @@ class Resume:
             self._reject(path, problem)
         return None
 
-    def save(self, content: dict[str, Any]) -> None:
+    def keep(self, content: dict[str, Any]) -> None:
         """Write where the training stands, and remove the file before."""
         bytes_ = encode(content, {"key": self.key, "run": self.run, "stage": self.stage})
         path = self._folder / f"stage-{self.stage}.{hash_bytes(bytes_)}.safetensors"

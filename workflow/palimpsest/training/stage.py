@@ -56,7 +56,7 @@ def train_one_stage(
     def after_step() -> None:
         wish = ask()
         if wish != "go":
-            resume.save({**learner.content(), "trained": _content(trained)})
+            resume.keep({**learner.content(), "trained": _content(trained)})
         if wish == "stop":
             raise StoppedError(f"stage {stage['stage']} stopped after step {learner.step}; start again to go on")
 

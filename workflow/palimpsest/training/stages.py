@@ -57,6 +57,57 @@ def train_stages(
             _bring(job, run, spec, stage, observe, ask, say)
 
 
+def abandon_stages(job: Job, run: str, spec: dict[str, Any], reason: str, say: Callable[[str], None]) -> list[int]:
+    """Record that a run's missing stages will not come, so that the study can be completed without it.
+
+    The first stage without a record, and all after it, are recorded as `ended` with the reason `infrastructure: …`; the
+    run stays in every table as failed.
+
+    Args:
+        job: of the rule train; its specification is the run's.
+        run, spec, say: as of `train_stages`.
+        reason: why, in the user's words.
+
+    Returns:
+        The stages that were given up; none, if all are there.
+
+    Raises:
+        ArtifactError: another process trains the run now.
+    """
+    folder = f"runs/{run}"
+
+    def refuse() -> None:
+        raise ArtifactError(
+            "the run is being trained",
+            where=str(job.study / folder),
+            expected="a run that no process works on",
+            got="its lock is held",
+            next="stop the workflow first",
+        )
+
+    with hold(job.study / folder / ".lock", refuse):
+        for path in (TABLE, INPUTS):
+            job.locate(path)
+        missing = [s for s in spec["stages"] if not (job.study / record_of(folder, s["stage"])).is_file()]
+        for stage in missing:
+            stage_job = job.fork(stage=stage["stage"])
+            parent = stage["parent"]
+            before = None if parent is None else read_record(stage_job, folder, parent)
+            if before is not None and before["status"] == "complete":
+                stage_job.locate(checkpoint_of(folder, parent))
+            first = missing[0]["stage"] if before is None or before["status"] == "complete" else before["ended_in"]
+            outcome = {
+                "status": "ended",
+                "ended_in": first,
+                "step": before["step"] if before else 0,
+                "reason": f"infrastructure: {reason}",
+                "counted": {},
+            }
+            _write_record(stage_job, folder, stage["stage"], spec, outcome, files={})
+            say(f"stage {stage['stage']}: given up")
+    return [stage["stage"] for stage in missing]
+
+
 def record_of(folder: str, stage: int) -> str:
     """Path of a stage's record, relative to the study."""
     return f"{folder}/stage-{stage}.json"
