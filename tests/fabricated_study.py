@@ -63,6 +63,7 @@ def lock(naming: dict[str, str]) -> dict[str, Any]:
         "study": {
             "study": "fabricated",
             "title": "Does rehearsal keep digits apart?",
+            "demonstration": True,
             "description": "A demonstration with fabricated numbers: nothing here was measured.",
             "benchmark": {"name": "split_mnist5k", "seed": 7, "options": {"classes_per_task": 2}},
             "protocol": "class_incremental",

@@ -16,7 +16,7 @@ for batch in BATCHES:
             study=study.study,
             schedule=grid.schedule(batch.method),
             runs=json.dumps([run.run for run in batch.runs]),
-            references=json.dumps(grid.references(batch)),
+            references=lambda wildcards, batch=batch: json.dumps(grid.references(batch)),
             protocols=json.dumps(grid.protocols),
         shell:
             "palimpsest stage metrics --study results/{params.study} --code plan/code/rules/metrics.json"

@@ -28,7 +28,7 @@ def shard_path(name: str) -> str:
 
 
 def write_method_shard(job: Job, method: str, units: Sequence[str]) -> None:
-    """Write the shard of a method: its program, and all artifacts of its runs up to their metrics.
+    """Write the shard of a method: its programs, and all artifacts of its runs up to their metrics.
 
     Args:
         job: the open job; the plan becomes its parent. The listed artifacts do not: the rows say more.
@@ -39,7 +39,7 @@ def write_method_shard(job: Job, method: str, units: Sequence[str]) -> None:
         ArtifactError: an artifact is missing or not the one that was recorded, or a run is not the one of the plan.
     """
     _require_planned_runs(job, method, units)
-    paths = {f"plan/code/{method}.json", *recorded_paths(job.study, f"plan/code/{method}")}
+    paths = {f"plan/code/{method}.json", f"plan/code/evaluate/{method}.json"}
     for unit in units:
         paths.update(_paths_of_run(job, f"{method}/{unit}"))
     _write_shard(job, method, paths)
@@ -72,7 +72,8 @@ def _require_planned_runs(job: Job, method: str, units: Sequence[str]) -> None:
     planned = {row["run"]: row["spec_hash"] for row in job.read_table("plan/runs.parquet", "runs").to_pylist()}
     for run in (f"{method}/{unit}" for unit in units):
         matrix = job.study / f"evaluation/{run}/matrix.parquet"
-        if matrix.is_file() and read_lineage(matrix)["spec"] != planned[run]:
+        check_artifact(job.study, f"evaluation/{run}/matrix.parquet")
+        if read_lineage(matrix)["spec"] != planned[run]:
             raise ArtifactError(
                 "a run is not the one that the plan describes",
                 where=str(matrix),

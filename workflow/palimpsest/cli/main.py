@@ -15,10 +15,19 @@ STAGES = Catalog("palimpsest.cli.stages", "stage")
 
 def main() -> None:
     """Run the command line; exit with 1 after an error that the user can act on."""
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(errors="replace")  # a terminal that cannot show a dash is no reason to fail
     try:
         _app()(standalone_mode=True)
     except PalimpsestError as error:
         print(f"palimpsest: {error}", file=sys.stderr)
+        sys.exit(1)
+    except OSError as error:
+        place = f" ({error.filename})" if error.filename else ""
+        print(f"palimpsest: the system says: {error.strerror or error}{place}", file=sys.stderr)
+        print(
+            "  next:     mend it (space, permissions, path) and start again; nothing is half-written", file=sys.stderr
+        )
         sys.exit(1)
 
 

@@ -20,7 +20,7 @@ from palimpsest.methods._method import Method, load_method
 from palimpsest.training.checkpoint import read_checkpoint
 from palimpsest.training.exact import be_exact
 from palimpsest.training.learner import fresh_model
-from palimpsest.training.stage import training_mask
+from palimpsest.training.stage import seen_tasks, training_mask
 from palimpsest.training.stages import checkpoint_of, read_record
 
 Columns = dict[str, Any]
@@ -47,14 +47,23 @@ def matrix(predictions: pa.Table, spec: dict[str, Any]) -> Columns:
 
     In a class-incremental study the choice within the sample's own task is given too, as the protocol
     `task_incremental` of the same predictions. Losses are sums of −log p(label) in nats, exactly rounded.
+
+    Under the mask `seen`, a task that was not trained yet would score 0 by construction: its cell is left out, as not
+    measured.
     """
     columns = {"task_incremental": ("predicted_in_task", "label_log_probability_in_task")}
     if spec["protocol"] == "class_incremental":
         columns["class_incremental"] = ("predicted", "label_log_probability")
     trained = {stage["stage"]: stage["task"] for stage in spec["stages"]}
+    choosable = {
+        stage["stage"]: seen_tasks(spec, stage) if spec["evaluation_mask"] == "seen" else list(spec["tasks"])
+        for stage in spec["stages"]
+    }
     rows = defaultdict(list)
     for protocol, (predicted, log_probability) in columns.items():
         for (stage, task), cell in _cells(predictions):
+            if protocol == "class_incremental" and task not in choosable[stage]:
+                continue
             correct = pc.fill_null(pc.equal(cell[predicted], cell["label"]), False)
             rows["protocol"].append(protocol)
             rows["stage"].append(stage)

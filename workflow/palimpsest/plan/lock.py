@@ -35,8 +35,9 @@ class Describe(Protocol):
         """Hyperparameters with every default, and the method's declaration; `key` may name a reference."""
         ...
 
-    def metric_index(self, name: str, where: str) -> str | None:
-        """Over what the values of a metric run: null (one for a run), `k` (one for each stage) or `task`."""
+    def metric(self, name: str, where: str) -> dict[str, Any]:
+        """`{index, undefined_in, needs}` of a metric: over what its values run (null: one for a run, `k`: one for each
+        stage, or `task`), protocols in which it says nothing, with the reason, and references that it needs."""
         ...
 
 
@@ -88,9 +89,26 @@ def open_lock(study: Study, study_file: Path) -> Grid:
             expected="\n".join(f"{field} = {_text(locked)}" for field, locked, _ in changes),
             got="\n".join(f"{field} = {_text(now)}" for field, _, now in changes),
             next="restore the study file; or, as long as nothing has run, remove the lock and make it anew: "
-            f"palimpsest lock {study_file}",
+            f"envs/run palimpsest lock {study_file}",
         )
     return Grid(plan)
+
+
+def refuse_second_plan(folder: Path, plan: Plan) -> None:
+    """Refuse to lock another plan over results: what was preregistered would be replaced without a trace.
+
+    Raises:
+        LockError: the study's folder holds results of a plan with another hash.
+    """
+    earlier = folder / "plan" / "lock.json"
+    if earlier.is_file() and read_lock(earlier)["hash"] != plan["hash"]:
+        raise LockError(
+            "the study has results of another plan already",
+            where=str(folder),
+            expected=f"the plan {read_lock(earlier)['hash'][:12]}, under which they were made",
+            got=f"the plan {plan['hash'][:12]}",
+            next="a changed plan is a new study: give it a name and a file of its own; or remove the results first",
+        )
 
 
 def read_lock(path: Path) -> Plan:
@@ -99,7 +117,7 @@ def read_lock(path: Path) -> Plan:
     Raises:
         LockError: there is none, or it is not as `palimpsest lock` wrote it.
     """
-    command = f"palimpsest lock {path.with_name(path.name.removesuffix('.lock.json') + '.yaml')}"
+    command = f"envs/run palimpsest lock {path.with_name(path.name.removesuffix('.lock.json') + '.yaml')}"
     if not path.is_file():
         raise LockError(
             "the study has no lock",
@@ -112,7 +130,7 @@ def read_lock(path: Path) -> Plan:
         plan = json.loads(path.read_bytes())
         recorded = plan.pop("hash")
         computed = hash_json(plan)
-    except (ValueError, KeyError, AttributeError, TypeError) as error:
+    except (ValueError, KeyError, AttributeError, TypeError, RecursionError) as error:
         raise LockError(
             "the lock cannot be read",
             where=str(path),
@@ -201,7 +219,9 @@ def _check_comparisons(study: Study, file: YamlFile, describe: Describe, n_stage
     comparisons += [(("analysis", "secondary", i), c) for i, c in enumerate(study.analysis.secondary)]
     for place, comparison in comparisons:
         _check_sides(study, file, place, comparison)
-        index = describe.metric_index(comparison.metric, file.where((*place, "metric")))
+        metric = describe.metric(comparison.metric, file.where((*place, "metric")))
+        _check_metric(study, file, (*place, "metric"), comparison, metric)
+        index = metric["index"]
         wanted = {None: [None], "k": list(range(1, n_stages + 1))}.get(index, [])
         if comparison.index not in wanted:
             raise StudyError(
@@ -221,6 +241,24 @@ def _check_comparisons(study: Study, file: YamlFile, describe: Describe, n_stage
                 got=comparison.protocol,
                 next="correct the protocol, or leave it out",
             )
+
+
+def _check_metric(
+    study: Study, file: YamlFile, place: tuple[str | int, ...], comparison: Comparison, metric: dict[str, Any]
+) -> None:
+    """Refuse a metric that would be null in every run."""
+    reason = metric["undefined_in"].get(comparison.protocol or study.protocol)
+    lacking = [name for name in metric["needs"] if not getattr(study.references, name)]
+    if comparison.metric == "intransigence_joint" and study.references.joint != "per_stage":
+        lacking = ["joint: per_stage"]
+    if reason or lacking:
+        raise StudyError(
+            "a comparison on a metric that this study leaves undefined",
+            where=file.where(place),
+            expected="a metric that is defined for every complete run",
+            got=f"{comparison.metric}: {reason or 'needs the reference ' + ', '.join(lacking)}",
+            next="choose another metric" if reason else "switch the reference on under `references`",
+        )
 
 
 def _check_sides(study: Study, file: YamlFile, place: tuple[str | int, ...], comparison: Comparison) -> None:
@@ -253,7 +291,17 @@ def _power(study: Study, file: YamlFile, plan: Plan) -> dict[str, Any] | None:
             got=f"{n} unit",
             next="add seeds or orders",
         )
-    if analysis.expected_sd is None or analysis.expected_effect is None:
+    crossed = study.design.crossing == "full"
+    if crossed and (len(study.design.seeds) < 2 or len(plan["orders"]) < 2):
+        raise StudyError(
+            "the test cannot reach its level",
+            where=file.where(("design",)),
+            expected="at least two seeds and two orders: crossed units are tested by clusters of each",
+            got=f"{len(study.design.seeds)} seeds and {len(plan['orders'])} orders",
+            next="add seeds or orders, or write crossing: paired",
+        )
+    # Of crossed units the clusters are tested, and their SD is not that of the differences: no figure is better.
+    if crossed or analysis.expected_sd is None or analysis.expected_effect is None:
         return None
     power = paired_t_power(
         n, analysis.expected_effect, analysis.expected_sd, analysis.alpha, analysis.primary.alternative

@@ -11,13 +11,16 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, Validation
 from palimpsest.core.errors import SeveralErrors, StudyError
 from palimpsest.plan.yaml_file import YamlFile, read_yaml
 
-Name = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9]*([_.+-][a-z0-9]+)*$")]
+Name = Annotated[str, StringConstraints(max_length=60, pattern=r"^[a-z][a-z0-9]*([_.+-][a-z0-9]+)*$")]
 Mask = Literal["all", "seen", "current"]
 Protocol = Literal["class_incremental", "task_incremental"]
 Alternative = Literal["two-sided", "greater", "less"]
 PositiveInt = Annotated[int, Field(ge=1)]
-Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Fraction = Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)]
+MAX_FLOAT = 1e30
+"""Well inside the range of float32, in which training computes."""
+Positive = Annotated[float, Field(gt=0, le=MAX_FLOAT, allow_inf_nan=False)]
+NotNegative = Annotated[float, Field(ge=0, le=MAX_FLOAT, allow_inf_nan=False)]
 
 
 class Section(BaseModel):
@@ -162,7 +165,7 @@ class Analysis(Section):
     test: Literal["paired_t"] = Field("paired_t", description="The test that alone gives the verdict.")
     alpha: Annotated[float, Field(gt=0, lt=1)] = Field(0.05, description="Level of the test.", examples=[0.05])
     correction: Literal["holm"] = Field("holm", description="Correction over the secondary comparisons.")
-    equivalence_margin: Positive | None = Field(
+    equivalence_margin: Fraction | None = Field(
         None, description="Difference that does not matter (δ), as a fraction.", examples=[0.02]
     )
     failed_runs: Literal["bounds"] = Field(
@@ -170,13 +173,13 @@ class Analysis(Section):
         description="Rule for runs that ended early: complete pairs are reported, and a confirmatory verdict must "
         "hold with a failed a at its worst attainable value and a failed b at its best.",
     )
-    expected_effect: Positive | None = Field(
+    expected_effect: Fraction | None = Field(
         None, description="Difference that the study should find, as a fraction.", examples=[0.1]
     )
-    expected_sd: Positive | None = Field(
+    expected_sd: Fraction | None = Field(
         None, description="Expected SD of the paired differences, as a fraction.", examples=[0.03]
     )
-    expected_sd_source: str | None = Field(None, description="Where that expectation comes from.")
+    expected_sd_source: str | None = Field(None, max_length=1000, description="Where that expectation comes from.")
 
     @model_validator(mode="after")
     def _names_are_unique(self) -> Analysis:
@@ -201,8 +204,9 @@ class Execution(Section):
     )
     runs_per_job: PositiveInt = Field(
         1,
-        description="Runs of one method that one Snakemake job works on, one after the other; one that is there "
-        "already is skipped. Several for small models, where starting costs more than training, and for many runs.",
+        description="Runs of one method that one Snakemake job works on, one after the other; in training, "
+        "one that is there already is skipped. Several for small models, where starting costs more than training, "
+        "and for many runs.",
         examples=[5],
     )
     checkpoint_seconds: NotNegative = Field(
@@ -217,8 +221,11 @@ class Study(Section):
     """A preregistered study."""
 
     study: Name = Field(description="Name of the study; its results lie in results/NAME.", examples=["demo"])
-    title: str = Field(description="Title of the report.", examples=["Split MNIST, class-incremental"])
-    description: str = Field("", description="What the study is for; printed at the head of the report.")
+    title: str = Field(max_length=200, description="Title of the report.", examples=["Split MNIST, class-incremental"])
+    description: str = Field(
+        "", max_length=4000, description="What the study is for; printed at the head of the report."
+    )
+    demonstration: bool = Field(False, description="Whether the study is no finding; the report says so at its head.")
     benchmark: Benchmark
     protocol: Protocol = Field(
         description="`class_incremental`: the task of a test sample is unknown; `task_incremental`: it is given."

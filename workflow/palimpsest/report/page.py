@@ -60,7 +60,7 @@ def _content(study: Study, results: Results) -> dict[str, Any]:
         "plan": plan,
         "lock": study.lock,
         "title": plan.get("title") or plan["study"],
-        "is_demonstration": "demonstration" in plan["description"].lower(),
+        "is_demonstration": plan["demonstration"],
         "opening": wording.opening(study),
         "results": results,
         "primary": _comparison(primary) if primary else None,

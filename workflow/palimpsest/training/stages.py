@@ -42,7 +42,7 @@ def train_stages(
     Args:
         job: of the rule train; its specification is the run's.
         run: `METHOD/UNIT`.
-        spec: the run's specification (`plan.grid.spec_of`).
+        spec: the run's specification (`plan.grid.complete_spec`).
         numbers: the stages, ascending; the parent of the first is there already, or it has none.
         observe: see `Observe`.
         ask: asked after every step, see `training.stage.Ask`.
@@ -154,6 +154,7 @@ def _bring(
         say(f"stage {number}: the run ended in stage {before['ended_in']} ({before['reason']})")
         return
     if parent is not None:
+        _require_same_machine(stage_job, folder, before, spec)
         stage_job.locate(checkpoint_of(folder, parent))
     expected = _frame(stage_job, number, spec)
     accepted = _accepted(stage_job, folder, number, expected)
@@ -169,6 +170,18 @@ def _bring(
         outcome, files = train_one_stage(stage_job, run, spec, stage, key, ask, say)
         _write_record(stage_job, folder, number, spec, outcome, files)
         Resume(job.study, run, number, key, say).remove()
+
+
+def _require_same_machine(job: Job, folder: str, before: Record, spec: dict[str, Any]) -> None:
+    here = kind_of_machine(spec["numerics"]["threads"])
+    if before["machine"] != here:
+        raise ArtifactError(
+            "the stage before was trained on another kind of machine",
+            where=str(job.study / record_of(folder, before["stage"])),
+            expected=f"the kind of this machine, {here}",
+            got=f"{before['machine']}",
+            next="go on where the run began, or remove its folder to train it here from the start",
+        )
 
 
 def _frame(job: Job, number: int, spec: dict[str, Any]) -> Record:
