@@ -277,4 +277,4 @@ def _comparison(
 
 
 def _write(job: Job, path: str, name: str, rows: Rows) -> None:
-    job.write_table(path, name, {column: [row[column] for row in rows] for column in TABLES[name].schema.names})
+    job.write_table(path, name, {column: [row.get(column) for row in rows] for column in TABLES[name].schema.names})

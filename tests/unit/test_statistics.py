@@ -53,6 +53,7 @@ def comparison(name: str, **more: Any) -> dict[str, Any]:
 
 FORGETTING = {"name": "forgetting", "metric": "forgetting"}
 REVERSED = {"name": "reversed", "a": "finetune", "b": "replay"}
+CURIOUS = {"name": "curious", "metric": "backward_transfer"}
 AT_2 = {"name": "at_2", "metric": "average_accuracy_at_k", "index": 2}
 
 
@@ -78,6 +79,32 @@ def test_the_results_are_described_by_order_too(study: MadeUpStudy) -> None:
     analyse(study)
     rows = study.rows("statistics/orders.parquet", "orders", method="replay", by="order", level="o0", task="a")
     assert (rows[0]["n"], rows[0]["worst"]) == (5, 0.68)
+
+
+def test_exploratory_comparisons_are_in_no_family_and_confirm_nothing(study: MadeUpStudy) -> None:
+    """Announced as exploratory: p as it is, no simultaneous interval, and Holm's family keeps its size."""
+    with_it = analyse(study, secondary=[FORGETTING], exploratory=[comparison(**CURIOUS)])
+    rows = {row["comparison"]: row for row in with_it}
+    curious, forgetting = rows["curious"], rows["forgetting"]
+    assert (curious["role"], curious["verdict"], curious["confirmatory"]) == ("exploratory", "better", False)
+    assert (curious["reason"], curious["p_adjusted"]) == ("announced as exploratory", curious["p"])
+    assert (curious["ci_simultaneous_low"], forgetting["p_adjusted"]) == (None, forgetting["p"])
+
+
+def test_simultaneous_intervals_are_those_of_bonferroni_over_the_secondary_family(study: MadeUpStudy) -> None:
+    rows = {row["comparison"]: row for row in analyse(study, secondary=[FORGETTING, REVERSED, AT_2])}
+    expected = stats.ttest_1samp([0.20, 0.25, 0.19, 0.24, 0.20], 0.0).confidence_interval(1 - 0.05 / 3)
+    found = [rows["at_2"][f"ci_simultaneous_{side}"] for side in ("low", "high")]
+    assert found == [pytest.approx(expected.low), pytest.approx(expected.high)]
+    assert rows["accuracy"]["ci_simultaneous_low"] == rows["accuracy"]["ci_low"]
+
+
+def test_independent_pairs_have_a_bca_interval_and_nothing_that_crossed_ones_need(study: MadeUpStudy) -> None:
+    row = analyse(study)[0]
+    assert row["bootstrap"] == "BCa"
+    assert 0.19 < row["bootstrap_low"] < row["mean"] < row["bootstrap_high"] < 0.25
+    assert (row["ci_naive_low"], row["mixed_low"]) == (None, None)
+    assert row["diagnostics"] == "mixed model: not fitted: no pairs share an order or a seed"
 
 
 def test_secondary_comparisons_are_exploratory_when_the_primary_one_does_not_reject(study: MadeUpStudy) -> None:

@@ -59,6 +59,10 @@ def test_a_secondary_comparison_has_its_adjusted_p_too() -> None:
     assert "p = 0.700 (adjusted = 0.900)" in evidence
 
 
+def test_an_exploratory_comparison_has_no_adjusted_p() -> None:
+    assert "adjusted" not in wording.evidence({**ROW, "role": "exploratory"})
+
+
 def test_the_test_of_equivalence_is_left_out_where_it_had_no_part_in_the_verdict() -> None:
     assert wording.equivalence(ROW)
     assert not wording.equivalence({**ROW, "verdict": "better"})
@@ -95,6 +99,7 @@ def test_failed_runs_are_counted_and_bounded() -> None:
         ("secondary", True, "inconclusive", "secondary, confirmatory"),
         ("secondary", False, "better", "secondary, exploratory"),
         ("primary", False, None, "primary, no verdict"),
+        ("exploratory", False, "better", "exploratory"),
     ],
 )
 def test_the_standing_is_the_one_of_the_table(role: str, confirmatory: bool, verdict: str, standing: str) -> None:

@@ -134,7 +134,8 @@ def read_lock(path: Path) -> Plan:
 def locked_part(study: Study) -> dict[str, Any]:
     """What of a study the lock covers, with defaults spelled out: all but how the work is cut into jobs."""
     covered = study.model_dump(mode="json", exclude={"execution"})
-    for comparison in (covered["analysis"]["primary"], *covered["analysis"]["secondary"]):
+    analysis = covered["analysis"]
+    for comparison in (analysis["primary"], *analysis["secondary"], *analysis["exploratory"]):
         comparison["protocol"] = comparison["protocol"] or study.protocol
     return covered
 
@@ -199,6 +200,7 @@ def _runs(plan: Plan) -> Iterator[dict[str, Any]]:
 def _check_comparisons(study: Study, file: YamlFile, describe: Describe, n_stages: int) -> None:
     comparisons = [(("analysis", "primary"), study.analysis.primary)]
     comparisons += [(("analysis", "secondary", i), c) for i, c in enumerate(study.analysis.secondary)]
+    comparisons += [(("analysis", "exploratory", i), c) for i, c in enumerate(study.analysis.exploratory)]
     for place, comparison in comparisons:
         _check_sides(study, file, place, comparison)
         index = describe.metric_index(comparison.metric, file.where((*place, "metric")))

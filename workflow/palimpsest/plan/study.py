@@ -159,9 +159,16 @@ class Analysis(Section):
     secondary: list[Comparison] = Field(
         default_factory=list, description="Further comparisons; confirmatory only if the primary one rejects."
     )
+    exploratory: list[Comparison] = Field(
+        default_factory=list,
+        description="Comparisons out of curiosity: listed apart, their p not adjusted, never confirmatory.",
+    )
     test: Literal["paired_t"] = Field("paired_t", description="The test that alone gives the verdict.")
     alpha: Annotated[float, Field(gt=0, lt=1)] = Field(0.05, description="Level of the test.", examples=[0.05])
-    correction: Literal["holm"] = Field("holm", description="Correction over the secondary comparisons.")
+    correction: Literal["holm"] = Field(
+        "holm",
+        description="Correction over the secondary comparisons: Holm's for p, Bonferroni's for simultaneous intervals.",
+    )
     equivalence_margin: Positive | None = Field(
         None, description="Difference that does not matter (δ), as a fraction.", examples=[0.02]
     )
@@ -180,7 +187,7 @@ class Analysis(Section):
 
     @model_validator(mode="after")
     def _names_are_unique(self) -> Analysis:
-        names = [comparison.name for comparison in (self.primary, *self.secondary)]
+        names = [comparison.name for comparison in (self.primary, *self.secondary, *self.exploratory)]
         if len(set(names)) < len(names):
             raise ValueError(f"each comparison needs a name of its own; got {names}")
         if (self.expected_effect is None) != (self.expected_sd is None):

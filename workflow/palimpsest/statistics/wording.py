@@ -104,13 +104,15 @@ def equivalence(row: Row) -> str:
 
 
 def standing(row: Row) -> str:
-    """The role of a comparison, and whether its verdict confirms anything.
+    """The role of a comparison, and whether its verdict confirms anything; exploratory ones never do.
 
     >>> standing({"role": "secondary", "verdict": "better", "confirmatory": False})
     'secondary, exploratory'
     """
     if row["verdict"] is None:
         return f"{row['role']}, no verdict"
+    if row["role"] == "exploratory":
+        return "exploratory"
     return f"{row['role']}, {'confirmatory' if row['confirmatory'] else 'exploratory'}"
 
 
@@ -150,4 +152,4 @@ def _test(row: Row) -> list[str]:
 
 
 def _adjusted(row: Row, column: str) -> str:
-    return "" if row["role"] == "primary" else f" (adjusted {p_value(row[column])})"
+    return "" if row["role"] != "secondary" else f" (adjusted {p_value(row[column])})"
