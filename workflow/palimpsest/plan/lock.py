@@ -24,7 +24,8 @@ class Describe(Protocol):
     """What the files of the axes say of themselves; the command line connects it, so that the plan imports none."""
 
     def benchmark(self, study: Study, file: YamlFile) -> dict[str, Any]:
-        """`{options, sources, tasks: {id: {classes, n_train, n_validation, n_test}}, inputs}`."""
+        """`{options, sources, tasks: {id: {classes, n_train, n_validation, n_test}}, inputs}`, and `temporal_order`, a
+        list of all task ids, where the data came about in one."""
         ...
 
     def model(self, study: Study, file: YamlFile, benchmark: dict[str, Any]) -> dict[str, Any]:
@@ -52,7 +53,12 @@ def make_lock(study: Study, file: YamlFile, describe: Describe) -> Plan:
         StudyError: a name, option, order or comparison does not exist or cannot be run.
     """
     benchmark = describe.benchmark(study, file)
-    orders = task_orders.task_orders(study.design.orders, list(benchmark["tasks"]), file.where(("design", "orders")))
+    orders = task_orders.task_orders(
+        study.design.orders,
+        list(benchmark["tasks"]),
+        file.where(("design", "orders")),
+        benchmark.get("temporal_order"),
+    )
     plan: Plan = {
         "format": FORMAT,
         "study": locked_part(study),
@@ -61,7 +67,7 @@ def make_lock(study: Study, file: YamlFile, describe: Describe) -> Plan:
         "inputs": benchmark["inputs"],
         "model": {"options": describe.model(study, file, benchmark)},
         "orders": orders,
-        "balance": task_orders.describe_balance(list(orders.values())),
+        "balance": task_orders.describe_balance(list(orders.values()), study.design.orders.similarity),
         "methods": {key: describe.method(study, file, benchmark, key) for key in _keys(study, file)},
     }
     plan["units"] = _units(study, file, orders, list(benchmark["tasks"]))

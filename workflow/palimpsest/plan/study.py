@@ -17,6 +17,7 @@ Protocol = Literal["class_incremental", "task_incremental"]
 Alternative = Literal["two-sided", "greater", "less"]
 PositiveInt = Annotated[int, Field(ge=1)]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Similarity = Annotated[float, Field(ge=0, le=1)]
 NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
@@ -77,23 +78,37 @@ class Numerics(Section):
 class Orders(Section):
     """In which orders the tasks come."""
 
-    kind: Literal["canonical", "explicit", "random", "enumerate", "balanced"] = Field(
+    kind: Literal["canonical", "explicit", "random", "enumerate", "balanced", "temporal", "stratified"] = Field(
         description="`canonical`: the benchmark's own; `explicit`: those listed; `random`: drawn; `enumerate`: all (up "
-        "to 7 tasks); `balanced`: rows of a Williams square, every task in every position equally often.",
+        "to 7 tasks); `balanced`: rows of a Williams square, every task in every position equally often; `temporal`: "
+        "the one in which the benchmark's data came about, where it declares one; `stratified`: drawn so that they "
+        "spread from orders whose neighbours are alike to orders whose neighbours differ, by `similarity`.",
         examples=["balanced"],
     )
-    count: PositiveInt | None = Field(None, description="Number of orders, for `random` and `balanced`.", examples=[5])
-    seed: int = Field(0, ge=0, description="Seed of `random` orders.")
+    count: PositiveInt | None = Field(
+        None, description="Number of orders, for `random`, `balanced` and `stratified`.", examples=[5]
+    )
+    seed: int = Field(0, ge=0, description="Seed of `random` and `stratified` orders.")
     explicit: list[list[str]] | None = Field(
         None, description="The orders of `explicit`, each a permutation of the task ids.", examples=[[["t2", "t1"]]]
+    )
+    similarity: dict[str, dict[str, Similarity]] | None = Field(
+        None,
+        description="How alike two tasks are, 0 to 1, for `stratified`: every pair of tasks once, or twice with the "
+        "same number.",
+        examples=[{"t1": {"t2": 0.9, "t3": 0.1}, "t2": {"t3": 0.4}}],
     )
 
     @model_validator(mode="after")
     def _only_what_the_kind_uses(self) -> Orders:
         if (self.explicit is None) == (self.kind == "explicit"):
             raise ValueError("`explicit` lists the orders of kind explicit, and of no other kind")
-        if (self.count is None) == (self.kind in ("random", "balanced")):
-            raise ValueError("`count` is the number of orders of the kinds random and balanced, and of no other kind")
+        if (self.count is None) == (self.kind in ("random", "balanced", "stratified")):
+            raise ValueError(
+                "`count` is the number of orders of the kinds random, balanced and stratified, and of no other kind"
+            )
+        if (self.similarity is None) == (self.kind == "stratified"):
+            raise ValueError("`similarity` is the table of the kind stratified, and of no other kind")
         return self
 
 

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from palimpsest.core.streams import generator
-from palimpsest.statistics.bootstrap import bootstrap
-from palimpsest.statistics.means import Clusters, is_cluster
-from palimpsest.statistics.mixed import mixed_model
-from palimpsest.statistics.paired import paired_t
+from palimpsest.statistics.bootstrap import bootstrap, footnote
+from palimpsest.statistics.coverage import measured
+from palimpsest.statistics.means import NAIVE_COVERAGE, Clusters, fewest_levels, is_cluster
+from palimpsest.statistics.mixed import MIXED_COVERAGE, mixed_model
+from palimpsest.statistics.paired import SKEWED_COVERAGE, paired_t
 from palimpsest.statistics.plan import Analysis, Comparison
 
 
@@ -27,7 +28,8 @@ def other_intervals(
     `ci_naive`: t over all pairs as if they were independent; null where they are, for it would be the interval itself.
 
     `bootstrap`: see `bootstrap.bootstrap`; its resamples are drawn from the stream `bootstrap` of the comparison's
-    name. `mixed`: see `mixed.mixed_model`. `diagnostics` says what is to be said of these two.
+    name. `mixed`: see `mixed.mixed_model`. `diagnostics` is the footnote: how often such
+    intervals cover in simulations, singular fits, and why one is missing.
     """
     simultaneous = _simultaneous(analysis, comparison, differences, clusters)
     crossed = any(is_cluster(levels) for levels in clusters.values())
@@ -36,7 +38,16 @@ def other_intervals(
         differences, comparison.alternative, analysis.alpha, clusters, generator("bootstrap", comparison.name)
     )
     mixed = mixed_model(differences, clusters, analysis.alpha)
-    notes = [("bootstrap", resampled.reason), ("mixed model", mixed.note)]
+    levels, n = fewest_levels(clusters), len(differences)
+    skewed = f"were the differences exponential and not normal, {measured(SKEWED_COVERAGE, n, 'pairs')}"
+    notes = [
+        ("locked test", skewed if n > 1 and not crossed else None),
+        ("naive", measured(NAIVE_COVERAGE, levels, "orders or seeds") if crossed else None),
+        ("bootstrap", resampled.reason),
+        ("bootstrap", footnote(resampled.kind, clusters, n) if resampled.kind else None),
+        ("mixed model", mixed.note),
+        ("mixed model", None if mixed.ci_low is None else measured(MIXED_COVERAGE, levels, "orders or seeds")),
+    ]
     return {
         "ci_simultaneous_low": simultaneous[0],
         "ci_simultaneous_high": simultaneous[1],

@@ -15,6 +15,9 @@ Clusters = Mapping[str, Sequence[object]]
 BOTH = "order and seed"
 # Fractions of whole samples differ by more than this, or not at all: what is smaller is rounding.
 NO_DIFFERENCE = 1e-12
+# Share of 2,000 simulated studies whose naive 95 % interval covers, by the levels of the factor that has fewer, where
+# seeds and orders make up nine tenths of the variance; tests/simulation compares.
+NAIVE_COVERAGE = {2: 0.648, 5: 0.609, 10: 0.459}
 
 
 @dataclass(frozen=True)
@@ -80,6 +83,11 @@ def pick(candidates: Sequence[Estimate], chosen: np.ndarray) -> tuple[np.ndarray
 def is_cluster(levels: Sequence[object]) -> bool:
     """Whether pairs share levels of a factor that has several."""
     return 1 < len(set(levels)) < len(levels)
+
+
+def fewest_levels(clusters: Clusters) -> int:
+    """Levels of the clustering factor that has fewest; 0 without one."""
+    return min((len(set(levels)) for levels in clusters.values() if is_cluster(levels)), default=0)
 
 
 def indicator(levels: Sequence[object]) -> np.ndarray:

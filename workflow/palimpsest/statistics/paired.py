@@ -11,6 +11,10 @@ import numpy as np
 from palimpsest.statistics.means import NO_DIFFERENCE, estimates, pick, widest
 from palimpsest.statistics.plan import Alternative
 
+# Share of 2,000 simulated studies whose 95 % interval covers, by pairs, where the differences are exponential instead
+# of normal; tests/simulation compares.
+SKEWED_COVERAGE = {5: 0.880, 10: 0.895, 25: 0.925}
+
 
 @dataclass(frozen=True)
 class PairedTest:
