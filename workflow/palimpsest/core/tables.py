@@ -213,6 +213,12 @@ TABLES: dict[str, Table] = {
             n_orders=_SMALL,
             n_seeds=_SMALL,
             order_disparity=_FLOAT,
+            worst_quantile_low=_FLOAT,
+            worst_quantile_high=_FLOAT,
+            variance=_FLOAT,
+            variance_share=_FLOAT,
+            df=_SMALL,
+            note=_STRING,
             missing=_STRING,
         ),
         _table(

@@ -263,16 +263,23 @@ def _power(study: Study, file: YamlFile, plan: Plan) -> dict[str, Any] | None:
         )
     if analysis.expected_sd is None or analysis.expected_effect is None:
         return None
+    independent = _independent_units(n, study.design.crossing == "full", len(study.design.seeds), len(plan["orders"]))
     power = paired_t_power(
-        n, analysis.expected_effect, analysis.expected_sd, analysis.alpha, analysis.primary.alternative
+        independent, analysis.expected_effect, analysis.expected_sd, analysis.alpha, analysis.primary.alternative
     )
     return {
         "n": n,
+        "n_independent": independent,
         "effect": analysis.expected_effect,
         "sd": analysis.expected_sd,
         "power": round(power, 4),
         "underpowered": power < ENOUGH_POWER,
     }
+
+
+def _independent_units(n: int, crossed: bool, n_seeds: int, n_orders: int) -> int:
+    """As how many units a design counts at least: crossed ones may differ by seed, or by order, alone."""
+    return min(n_seeds, n_orders) if crossed and min(n_seeds, n_orders) > 1 else n
 
 
 def _text(value: Any) -> str:

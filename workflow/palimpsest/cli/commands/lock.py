@@ -32,7 +32,10 @@ def command(study: Annotated[Path, typer.Argument(help="The study file, config/N
     print(f"{len(plan['runs'])} runs of {len(plan['methods'])} methods and references; plan {plan['hash'][:12]}")
     if plan["power"]:
         power = plan["power"]
+        least = f", which may count as only {power['n_independent']}" if power["n_independent"] < power["n"] else ""
         print(
             f"power of the primary comparison: {power['power']:.2f} for an effect of {power['effect']} at an SD of "
-            f"{power['sd']} over {power['n']} units" + (" — UNDERPOWERED (below 0.8)" if power["underpowered"] else "")
+            f"{power['sd']} over {power['n']} units{least}"
+            + (" — UNDERPOWERED (below 0.8)" if power["underpowered"] else "")
         )
+        print(f"palimpsest power {study} tells how many units an effect needs")
