@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import itertools
+import sys
 
 import numpy as np
 import pytest
 from scipy import stats
 
+from fabricated_study import fabricate
+from palimpsest.cli import main as cli
 from palimpsest.core.streams import generator
 from palimpsest.statistics.friedman import friedman
 
@@ -69,3 +72,30 @@ def test_studies_in_which_everything_ties_have_a_reason() -> None:
 def test_studies_of_other_methods_are_not_compared() -> None:
     with pytest.raises(ValueError, match="the same two or more methods"):
         friedman({"x": {"a": 1.0, "b": 2.0}, "y": {"a": 1.0, "c": 2.0}}, True, 0.05)
+
+
+def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture, *arguments: object) -> tuple[int, str, str]:
+    monkeypatch.setattr(sys, "argv", ["palimpsest", "compare-studies", *map(str, arguments)])
+    with pytest.raises(SystemExit) as end:
+        cli.main()
+    out, err = capsys.readouterr()
+    return int(end.value.code or 0), out, err
+
+
+def test_the_command_ranks_finished_studies(monkeypatch, capsys, tmp_path) -> None:
+    """Four fabricated studies, in which replay is ahead of ewc and ewc of finetune; references are left out."""
+    for name in "wxyz":
+        fabricate(tmp_path / name)
+    code, out, _ = command(monkeypatch, capsys, *"wxyz", "--results", tmp_path)
+    assert code == 0
+    assert "replay: 1.00" in out
+    assert "finetune: 3.00" in out
+    assert "p = 0.0046 (counted over all rankings" in out
+    assert "joint" not in out
+
+
+def test_one_study_cannot_be_ranked(monkeypatch, capsys, tmp_path) -> None:
+    fabricate(tmp_path / "w")
+    code, _, err = command(monkeypatch, capsys, "w", "w", "--results", tmp_path)
+    assert code == 1
+    assert "two or more studies" in err

@@ -106,6 +106,14 @@ def test_the_standing_is_the_one_of_the_table(role: str, confirmatory: bool, ver
     assert wording.standing({**ROW, "role": role, "confirmatory": confirmatory, "verdict": verdict}) == standing
 
 
+def test_the_other_intervals_are_those_that_are_there() -> None:
+    """Simultaneous ones of secondary comparisons alone: of the primary one it is the interval itself."""
+    more = {"ci_simultaneous_low": -0.02, "ci_simultaneous_high": 0.06, "bootstrap": "BCa", "bootstrap_low": 0.01}
+    found = wording.other_intervals({**ROW, **more, "role": "secondary", "bootstrap_high": 0.03})
+    assert found == "simultaneous −2.0 to +6.0; BCa bootstrap +1.0 to +3.0"
+    assert wording.other_intervals({**ROW, **more, "bootstrap_low": None}) == "none"
+
+
 def test_the_worst_task_has_its_bounds() -> None:
     assert wording.worst_task(ROW) == "t2: −10.0 (−30.0 to +10.0) percentage points"
     assert wording.worst_task({**ROW, "worst_task": None}) == "not defined"

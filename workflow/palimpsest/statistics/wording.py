@@ -129,6 +129,19 @@ def worst_task(row: Row) -> str:
     return f"{row['worst_task']}: {points(row['worst_task_change'])} ({found}) {_POINTS}"
 
 
+def other_intervals(row: Row) -> str:
+    """The intervals beside the one of the locked test, those that there are, in percentage points."""
+    kinds = {
+        "simultaneous": "ci_simultaneous" if row["role"] == "secondary" else None,
+        f"{row['bootstrap']} bootstrap": "bootstrap",
+        "naive": "ci_naive",
+        "mixed model": "mixed",
+    }
+    there = {name: (row[f"{key}_low"], row[f"{key}_high"]) for name, key in kinds.items() if key}
+    found = [f"{name} {bounds(*both)}" for name, both in there.items() if not all(map(is_missing, both))]
+    return "; ".join(found) or "none"
+
+
 def failed_runs(row: Row) -> str:
     """Between which means the difference lies, whatever the failed runs would have reached."""
     if not (row["n_failed_a"] or row["n_failed_b"]):
