@@ -201,3 +201,31 @@ def test_a_unit_that_one_method_lacks_counts_as_a_failed_run(study: MadeUpStudy)
     study.stage("statistics", analysis=plan())
     row = study.rows("statistics/comparisons.parquet", "comparisons")[0]
     assert (row["n"], row["n_failed_a"], row["n_failed_b"]) == (2, 1, 0)
+
+
+def test_crossed_units_have_the_diagnostics_that_crossing_needs(tmp_path: Path) -> None:
+    """Three seeds × three orders, in which orders matter: every other interval, and what is to be said of it."""
+    study = MadeUpStudy(tmp_path)
+    orders = {"o0": ("a", "b"), "o1": ("b", "a"), "o2": ("a", "b")}
+    units = {f"s{seed}-{order}": tasks for order, tasks in orders.items() for seed in range(3)}
+    study.plan(units)
+    for at, (unit, tasks) in enumerate(units.items()):
+        gain = 20 + 8 * (at // 3) + at % 3 + (at == 4)
+        study.run(f"finetune/{unit}", tasks, [[90, 10], [30, 80]])
+        study.run(f"replay/{unit}", tasks, [[90, 10], [30 + gain, 80]])
+        for method in ("finetune", "replay"):
+            write_metrics(study.job("metrics"), f"{method}/{unit}", "sequential", {}, [PROTOCOL])
+    for method in ("finetune", "replay"):
+        study.stage("ledger", method=method, runs=list(units))
+    study.stage("aggregate", methods=["finetune", "replay"])
+    study.stage("statistics", analysis=plan())
+    row = study.rows("statistics/comparisons.parquet", "comparisons")[0]
+    assert row["clustered_by"] in ("order", "order and seed")
+    assert row["ci_low"] < row["ci_naive_low"] < row["mean"] < row["ci_naive_high"] < row["ci_high"]
+    assert row["bootstrap"] == "percentile over orders and seeds"
+    assert row["mixed_sd_order"] > row["mixed_sd_rest"]
+    assert "naive: in simulations with 2 orders or seeds" in row["diagnostics"]
+    found = study.rows("statistics/orders.parquet", "orders", method="replay", by="variance", task="a")
+    assert {part["level"]: part["variance"] is None for part in found} == dict.fromkeys(
+        ("order", "seed", "rest"), False
+    )
