@@ -37,7 +37,7 @@ def _app() -> typer.Typer:
     )
     app.callback()(_describe)
     for name in COMMANDS.names():
-        app.command(name)(COMMANDS.load(name, "the command line").command)
+        app.command(name.replace("_", "-"))(COMMANDS.load(name, "the command line").command)
     stages = typer.Typer(no_args_is_help=True, help="One step of the workflow, as its rules call it.")
     for name in STAGES.names():
         stages.command(name)(STAGES.load(name, "the command line").command)

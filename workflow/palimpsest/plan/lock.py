@@ -24,7 +24,8 @@ class Describe(Protocol):
     """What the files of the axes say of themselves; the command line connects it, so that the plan imports none."""
 
     def benchmark(self, study: Study, file: YamlFile) -> dict[str, Any]:
-        """`{options, sources, tasks: {id: {classes, n_train, n_validation, n_test}}, inputs}`."""
+        """`{options, sources, tasks: {id: {classes, n_train, n_validation, n_test}}, inputs}`, and `temporal_order`, a
+        list of all task ids, where the data came about in one."""
         ...
 
     def model(self, study: Study, file: YamlFile, benchmark: dict[str, Any]) -> dict[str, Any]:
@@ -53,7 +54,12 @@ def make_lock(study: Study, file: YamlFile, describe: Describe) -> Plan:
         StudyError: a name, option, order or comparison does not exist or cannot be run.
     """
     benchmark = describe.benchmark(study, file)
-    orders = task_orders.task_orders(study.design.orders, list(benchmark["tasks"]), file.where(("design", "orders")))
+    orders = task_orders.task_orders(
+        study.design.orders,
+        list(benchmark["tasks"]),
+        file.where(("design", "orders")),
+        benchmark.get("temporal_order"),
+    )
     plan: Plan = {
         "format": FORMAT,
         "study": locked_part(study),
@@ -62,7 +68,7 @@ def make_lock(study: Study, file: YamlFile, describe: Describe) -> Plan:
         "inputs": benchmark["inputs"],
         "model": {"options": describe.model(study, file, benchmark)},
         "orders": orders,
-        "balance": task_orders.describe_balance(list(orders.values())),
+        "balance": task_orders.describe_balance(list(orders.values()), study.design.orders.similarity),
         "methods": {key: describe.method(study, file, benchmark, key) for key in _keys(study, file)},
     }
     plan["units"] = _units(study, file, orders, list(benchmark["tasks"]))
@@ -152,7 +158,8 @@ def read_lock(path: Path) -> Plan:
 def locked_part(study: Study) -> dict[str, Any]:
     """What of a study the lock covers, with defaults spelled out: all but how the work is cut into jobs."""
     covered = study.model_dump(mode="json", exclude={"execution"})
-    for comparison in (covered["analysis"]["primary"], *covered["analysis"]["secondary"]):
+    analysis = covered["analysis"]
+    for comparison in (analysis["primary"], *analysis["secondary"], *analysis["exploratory"]):
         comparison["protocol"] = comparison["protocol"] or study.protocol
     return covered
 
@@ -217,6 +224,7 @@ def _runs(plan: Plan) -> Iterator[dict[str, Any]]:
 def _check_comparisons(study: Study, file: YamlFile, describe: Describe, n_stages: int) -> None:
     comparisons = [(("analysis", "primary"), study.analysis.primary)]
     comparisons += [(("analysis", "secondary", i), c) for i, c in enumerate(study.analysis.secondary)]
+    comparisons += [(("analysis", "exploratory", i), c) for i, c in enumerate(study.analysis.exploratory)]
     for place, comparison in comparisons:
         _check_sides(study, file, place, comparison)
         metric = describe.metric(comparison.metric, file.where((*place, "metric")))
@@ -291,28 +299,25 @@ def _power(study: Study, file: YamlFile, plan: Plan) -> dict[str, Any] | None:
             got=f"{n} unit",
             next="add seeds or orders",
         )
-    crossed = study.design.crossing == "full"
-    if crossed and (len(study.design.seeds) < 2 or len(plan["orders"]) < 2):
-        raise StudyError(
-            "the test cannot reach its level",
-            where=file.where(("design",)),
-            expected="at least two seeds and two orders: crossed units are tested by clusters of each",
-            got=f"{len(study.design.seeds)} seeds and {len(plan['orders'])} orders",
-            next="add seeds or orders, or write crossing: paired",
-        )
-    # Of crossed units the clusters are tested, and their SD is not that of the differences: no figure is better.
-    if crossed or analysis.expected_sd is None or analysis.expected_effect is None:
+    if analysis.expected_sd is None or analysis.expected_effect is None:
         return None
+    independent = _independent_units(n, study.design.crossing == "full", len(study.design.seeds), len(plan["orders"]))
     power = paired_t_power(
-        n, analysis.expected_effect, analysis.expected_sd, analysis.alpha, analysis.primary.alternative
+        independent, analysis.expected_effect, analysis.expected_sd, analysis.alpha, analysis.primary.alternative
     )
     return {
         "n": n,
+        "n_independent": independent,
         "effect": analysis.expected_effect,
         "sd": analysis.expected_sd,
         "power": round(power, 4),
         "underpowered": power < ENOUGH_POWER,
     }
+
+
+def _independent_units(n: int, crossed: bool, n_seeds: int, n_orders: int) -> int:
+    """As how many units a design counts at least: crossed ones may differ by seed, or by order, alone."""
+    return min(n_seeds, n_orders) if crossed and min(n_seeds, n_orders) > 1 else n
 
 
 def _text(value: Any) -> str:

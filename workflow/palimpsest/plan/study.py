@@ -21,6 +21,7 @@ MAX_FLOAT = 1e30
 """Well inside the range of float32, in which training computes."""
 Positive = Annotated[float, Field(gt=0, le=MAX_FLOAT, allow_inf_nan=False)]
 NotNegative = Annotated[float, Field(ge=0, le=MAX_FLOAT, allow_inf_nan=False)]
+Similarity = Annotated[float, Field(ge=0, le=1)]
 
 
 class Section(BaseModel):
@@ -80,23 +81,37 @@ class Numerics(Section):
 class Orders(Section):
     """In which orders the tasks come."""
 
-    kind: Literal["canonical", "explicit", "random", "enumerate", "balanced"] = Field(
+    kind: Literal["canonical", "explicit", "random", "enumerate", "balanced", "temporal", "stratified"] = Field(
         description="`canonical`: the benchmark's own; `explicit`: those listed; `random`: drawn; `enumerate`: all (up "
-        "to 7 tasks); `balanced`: rows of a Williams square, every task in every position equally often.",
+        "to 7 tasks); `balanced`: rows of a Williams square, every task in every position equally often; `temporal`: "
+        "the one in which the benchmark's data came about, where it declares one; `stratified`: drawn so that they "
+        "spread from orders whose neighbours are alike to orders whose neighbours differ, by `similarity`.",
         examples=["balanced"],
     )
-    count: PositiveInt | None = Field(None, description="Number of orders, for `random` and `balanced`.", examples=[5])
-    seed: int = Field(0, ge=0, description="Seed of `random` orders.")
+    count: PositiveInt | None = Field(
+        None, description="Number of orders, for `random`, `balanced` and `stratified`.", examples=[5]
+    )
+    seed: int = Field(0, ge=0, description="Seed of `random` and `stratified` orders.")
     explicit: list[list[str]] | None = Field(
         None, description="The orders of `explicit`, each a permutation of the task ids.", examples=[[["t2", "t1"]]]
+    )
+    similarity: dict[str, dict[str, Similarity]] | None = Field(
+        None,
+        description="How alike two tasks are, 0 to 1, for `stratified`: every pair of tasks once, or twice with the "
+        "same number.",
+        examples=[{"t1": {"t2": 0.9, "t3": 0.1}, "t2": {"t3": 0.4}}],
     )
 
     @model_validator(mode="after")
     def _only_what_the_kind_uses(self) -> Orders:
         if (self.explicit is None) == (self.kind == "explicit"):
             raise ValueError("`explicit` lists the orders of kind explicit, and of no other kind")
-        if (self.count is None) == (self.kind in ("random", "balanced")):
-            raise ValueError("`count` is the number of orders of the kinds random and balanced, and of no other kind")
+        if (self.count is None) == (self.kind in ("random", "balanced", "stratified")):
+            raise ValueError(
+                "`count` is the number of orders of the kinds random, balanced and stratified, and of no other kind"
+            )
+        if (self.similarity is None) == (self.kind == "stratified"):
+            raise ValueError("`similarity` is the table of the kind stratified, and of no other kind")
         return self
 
 
@@ -162,9 +177,16 @@ class Analysis(Section):
     secondary: list[Comparison] = Field(
         default_factory=list, description="Further comparisons; confirmatory only if the primary one rejects."
     )
+    exploratory: list[Comparison] = Field(
+        default_factory=list,
+        description="Comparisons out of curiosity: listed apart, their p not adjusted, never confirmatory.",
+    )
     test: Literal["paired_t"] = Field("paired_t", description="The test that alone gives the verdict.")
     alpha: Annotated[float, Field(gt=0, lt=1)] = Field(0.05, description="Level of the test.", examples=[0.05])
-    correction: Literal["holm"] = Field("holm", description="Correction over the secondary comparisons.")
+    correction: Literal["holm"] = Field(
+        "holm",
+        description="Correction over the secondary comparisons: Holm's for p, Bonferroni's for simultaneous intervals.",
+    )
     equivalence_margin: Fraction | None = Field(
         None, description="Difference that does not matter (δ), as a fraction.", examples=[0.02]
     )
@@ -183,7 +205,7 @@ class Analysis(Section):
 
     @model_validator(mode="after")
     def _names_are_unique(self) -> Analysis:
-        names = [comparison.name for comparison in (self.primary, *self.secondary)]
+        names = [comparison.name for comparison in (self.primary, *self.secondary, *self.exploratory)]
         if len(set(names)) < len(names):
             raise ValueError(f"each comparison needs a name of its own; got {names}")
         if (self.expected_effect is None) != (self.expected_sd is None):

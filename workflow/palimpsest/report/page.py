@@ -66,7 +66,8 @@ def _content(study: Study, results: Results) -> dict[str, Any]:
         "primary": _comparison(primary) if primary else None,
         "comparisons": [_comparison(row) for row in study.comparisons],
         "hypotheses": [("primary", plan["analysis"]["primary"])]
-        + [("secondary", secondary) for secondary in plan["analysis"]["secondary"]],
+        + [("secondary", secondary) for secondary in plan["analysis"]["secondary"]]
+        + [("exploratory", exploratory) for exploratory in plan["analysis"].get("exploratory", [])],
         "power": study.lock.get("power"),
         "amendments": study.lock.get("amendments") or [],
         "sources": study.data["sources"],
@@ -94,6 +95,7 @@ def _comparison(row: Row) -> dict[str, Any]:
                 comparing.standing,
                 comparing.preference,
                 comparing.worst_task,
+                comparing.other_intervals,
                 comparing.failed_runs,
             )
         },

@@ -41,7 +41,10 @@ def command(
         )
     if plan["power"]:
         power = plan["power"]
+        least = f", which may count as only {power['n_independent']}" if power["n_independent"] < power["n"] else ""
         print(
             f"power of the primary comparison: {power['power']:.2f} for an effect of {power['effect']} at an SD of "
-            f"{power['sd']} over {power['n']} units" + (" — UNDERPOWERED (below 0.8)" if power["underpowered"] else "")
+            f"{power['sd']} over {power['n']} units{least}"
+            + (" — UNDERPOWERED (below 0.8)" if power["underpowered"] else "")
         )
+        print(f"palimpsest power {study} tells how many units an effect needs")
