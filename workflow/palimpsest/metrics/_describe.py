@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 
 from palimpsest.metrics import METRICS
-from palimpsest.metrics._declaration import Direction
+from palimpsest.metrics._declaration import Direction, Elsewhere, Index
 
 
 @dataclass(frozen=True)
@@ -21,6 +21,8 @@ class Description:
         reference: where the formula comes from.
         direction: which values are better.
         is_accuracy: printed in percent; if not, it is a difference of accuracies, in percentage points.
+        index: what its values run over.
+        elsewhere: what published programs compute under this name or one that is taken for it.
     """
 
     name: str
@@ -29,6 +31,8 @@ class Description:
     reference: str
     direction: Direction
     is_accuracy: bool
+    index: Index | None
+    elsewhere: tuple[Elsewhere, ...]
 
 
 def describe(name: str) -> Description:
@@ -50,4 +54,6 @@ def describe(name: str) -> Description:
         reference=module.REFERENCE,
         direction=metric.direction,
         is_accuracy=metric.is_accuracy,
+        index=metric.index,
+        elsewhere=getattr(module, "ELSEWHERE", ()),
     )

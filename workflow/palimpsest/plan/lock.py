@@ -196,20 +196,32 @@ def _runs(plan: Plan) -> Iterator[dict[str, Any]]:
             yield {"run": f"{key}/{unit['unit']}", "method": key, "unit": unit["unit"], "spec_hash": hash_json(spec)}
 
 
+# By what a metric's values run over: the index that a comparison of it names.
+INDEX_OF_ONE_VALUE = {
+    None: "no index",
+    "k": "the stage, 1 to {n_stages}",
+    "b": "a number of mini-batches that is probed, from 0 on",
+    "beta": "a number of mini-batches up to which each one is probed, from 0 on",
+}
+
+
+def _is_one_value(index: str | None, given: int | None, n_stages: int) -> bool:
+    if index is None or given is None or index not in INDEX_OF_ONE_VALUE:
+        return index is None and given is None
+    return given >= 0 if index != "k" else 1 <= given <= n_stages
+
+
 def _check_comparisons(study: Study, file: YamlFile, describe: Describe, n_stages: int) -> None:
     comparisons = [(("analysis", "primary"), study.analysis.primary)]
     comparisons += [(("analysis", "secondary", i), c) for i, c in enumerate(study.analysis.secondary)]
     for place, comparison in comparisons:
         _check_sides(study, file, place, comparison)
         index = describe.metric_index(comparison.metric, file.where((*place, "metric")))
-        wanted = {None: [None], "k": list(range(1, n_stages + 1))}.get(index, [])
-        if comparison.index not in wanted:
+        if not _is_one_value(index, comparison.index, n_stages):
             raise StudyError(
                 "a comparison needs one value of its metric for each run",
                 where=file.where((*place, "index")),
-                expected={None: "no index", "k": f"the stage, 1 to {n_stages}"}.get(
-                    index, "a metric without task index"
-                ),
+                expected=INDEX_OF_ONE_VALUE.get(index, "a metric without task index").format(n_stages=n_stages),
                 got=f"{comparison.metric} with index {comparison.index}",
                 next="correct the index or choose another metric",
             )
