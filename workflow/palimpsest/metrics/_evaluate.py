@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator
 from functools import cache
+from typing import Any
 
 import numpy as np
 
@@ -36,6 +37,27 @@ def values(name: str, inputs: Inputs) -> np.ndarray:
         own_shape = () if declaration(name).index is None else (len(places(name, inputs)),)
         return np.full(inputs.accuracy.shape[:-2] + own_shape, np.nan)
     return _call(name, inputs.given())
+
+
+def rows(name: str, inputs: Inputs) -> list[dict[str, Any]]:
+    """One row per value of a metric of one run: `metric, index, task, value, unit, direction, missing`.
+
+    `task` is the position of the task, from 1 on, for a metric with one value per task; `index` is k or b.
+    """
+    metric = declaration(name)
+    cells = zip(places(name, inputs), np.atleast_1d(values(name, inputs)), missing(name, inputs), strict=True)
+    return [
+        {
+            "metric": name,
+            "index": None if metric.index == "task" else at,
+            "task": at if metric.index == "task" else None,
+            "value": None if np.isnan(value) else float(value),
+            "unit": metric.unit,
+            "direction": metric.direction,
+            "missing": reason,
+        }
+        for at, value, reason in cells
+    ]
 
 
 def places(name: str, inputs: Inputs) -> list[int | None]:

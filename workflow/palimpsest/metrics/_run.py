@@ -14,7 +14,7 @@ from palimpsest.core.errors import MatrixError, StudyError
 from palimpsest.core.tables import TABLES
 from palimpsest.metrics import METRICS
 from palimpsest.metrics._declaration import Inputs
-from palimpsest.metrics._evaluate import declaration, missing, places, values
+from palimpsest.metrics._evaluate import declaration, rows
 from palimpsest.metrics._recorded import count_probes, probe_inputs, read_recorded, stream_inputs
 
 # What is defined for a run of each schedule; None stands for every metric. An isolated model saw one task only: the
@@ -96,7 +96,7 @@ def write_metrics(job: Job, run: str, schedule: str, references: Mapping[str, st
         for role, reference in references.items()
     }
     probes, stream = (read_recorded(job, run, name) for name in ("probes", "prequential"))
-    rows: list[dict[str, Any]] = []
+    found_rows: list[dict[str, Any]] = []
     scored_under = sorted({*own, *protocols})
     for protocol in scored_under:
         evaluation = own.get(protocol) or Evaluation(run, schedule, orders[_unit(run)], {})
@@ -107,11 +107,11 @@ def write_metrics(job: Job, run: str, schedule: str, references: Mapping[str, st
             recorded |= stream_inputs(
                 stream if protocol == _trained_under(scored_under) else None, len(evaluation.order)
             )
-        rows += metric_rows(evaluation, protocol, found, recorded)
+        found_rows += metric_rows(evaluation, protocol, found, recorded)
     job.write_table(
         f"metrics/{run}.parquet",
         "metrics",
-        {name: [row[name] for row in rows] for name in TABLES["metrics"].schema.names},
+        {name: [row[name] for row in found_rows] for name in TABLES["metrics"].schema.names},
         n_probes=count_probes(probes),
     )
 
@@ -160,22 +160,12 @@ def metric_rows(
 
 
 def _rows_of_metric(name: str, evaluation: Evaluation, inputs: Inputs) -> list[dict[str, Any]]:
-    metric = declaration(name)
-    cells = zip(places(name, inputs), np.atleast_1d(values(name, inputs)), missing(name, inputs), strict=True)
+    own = {"run": evaluation.run, "protocol": inputs.protocol}
+    at_stages = declaration(name).index == "k"
     return [
-        {
-            "run": evaluation.run,
-            "protocol": inputs.protocol,
-            "metric": name,
-            "index": None if metric.index == "task" else at,
-            "task": evaluation.tasks[at - 1] if metric.index == "task" else None,
-            "value": None if np.isnan(value) else float(value),
-            "unit": metric.unit,
-            "direction": metric.direction,
-            "missing": reason,
-        }
-        for at, value, reason in cells
-        if metric.index != "k" or _planned(evaluation, at)
+        {**row, **own, "task": None if row["task"] is None else evaluation.tasks[row["task"] - 1]}
+        for row in rows(name, inputs)
+        if not at_stages or _planned(evaluation, row["index"])
     ]
 
 

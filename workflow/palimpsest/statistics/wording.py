@@ -17,6 +17,7 @@ PROTOCOLS = {
     "class_incremental": "class-incremental",
     "task_incremental": "task-incremental",
     "domain_incremental": "domain-incremental",
+    "unknown": "protocol not given",
 }
 _POINTS = "percentage points"
 _UNDECIDED = "That is no evidence that they are equal."
