@@ -18,6 +18,7 @@ from palimpsest.core.numbers import is_missing, percent, points
 from palimpsest.core.tables import TABLES
 from palimpsest.metrics import METRICS
 from palimpsest.metrics._declaration import Elsewhere, Inputs
+from palimpsest.metrics._definitions import equality
 from palimpsest.metrics._describe import Description, describe
 from palimpsest.metrics._evaluate import declaration, needs, no_input, rows
 from palimpsest.metrics._files import NamedMatrix, read_matrices, read_values
@@ -257,13 +258,3 @@ def _undefined(described: Description) -> list[str]:
 def _fact(fact: Elsewhere) -> list[str]:
     text = f"{fact.program}, {fact.name}: {equality(fact)}{'; ' + fact.remark if fact.remark else ''} [{fact.place}]"
     return textwrap.wrap(text, 116, initial_indent="    - ", subsequent_indent="      ")
-
-
-def equality(fact: Elsewhere) -> str:
-    """What a program's value is in terms of ours.
-
-    >>> equality(Elsewhere("GEM", "Backward", "", ours="backward_transfer", factor="(T-1)/T"))
-    '(T − 1)/T × backward_transfer'
-    """
-    factor = {"1": "", "-1": "−", "(T-1)/T": "(T − 1)/T × "}[fact.factor]
-    return f"{factor}{fact.ours}" if fact.ours else "none of ours"

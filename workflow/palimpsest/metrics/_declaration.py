@@ -66,7 +66,7 @@ class Elsewhere:
     program: str
     name: str
     place: str
-    ours: str
+    ours: str = ""
     factor: Literal["1", "-1", "(T-1)/T"] = "1"
     remark: str = ""
 

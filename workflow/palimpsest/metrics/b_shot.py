@@ -4,10 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 
-from palimpsest.metrics._declaration import Metric
+from palimpsest.metrics._declaration import Elsewhere, Metric
 
 REFERENCE = "Chaudhry et al., Efficient Lifelong Learning with A-GEM, ICLR 2019 (b-shot performance Z_b)"
 METRIC = Metric(direction="higher", range=(0.0, 1.0), label="b-shot accuracy", index="b")
+ELSEWHERE = (
+    Elsewhere(
+        program="A-GEM",
+        name="Z_b",
+        place="Chaudhry et al., ICLR 2019, the paper",
+        ours="b_shot",
+    ),
+)
 
 
 def b_shot(after_batches: np.ndarray) -> np.ndarray:

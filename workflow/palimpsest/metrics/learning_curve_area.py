@@ -4,10 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 
-from palimpsest.metrics._declaration import Metric, without_gaps
+from palimpsest.metrics._declaration import Elsewhere, Metric, without_gaps
 
 REFERENCE = "Chaudhry et al., Efficient Lifelong Learning with A-GEM, ICLR 2019 (learning curve area LCA)"
 METRIC = Metric(direction="higher", range=(0.0, 1.0), label="learning curve area up to β", index="beta")
+ELSEWHERE = (
+    Elsewhere(
+        program="A-GEM",
+        name="LCA_β",
+        place="Chaudhry et al., ICLR 2019, the paper",
+        ours="learning_curve_area",
+        remark="written as an integral over [0, β] with the divisor β + 1, and as this sum",
+    ),
+)
 
 
 def learning_curve_area(after_batches: np.ndarray, batches: np.ndarray) -> np.ndarray:
