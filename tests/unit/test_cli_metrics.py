@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import csv
 import json
+import subprocess
 import sys
 from pathlib import Path
 
@@ -13,8 +14,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from palimpsest.cli import main as cli
+from palimpsest.core.errors import MatrixError
 from palimpsest.core.streams import generator
-from palimpsest.metrics import METRICS
+from palimpsest.metrics import METRICS, compute
 
 MATRIX = "0.9,0.5\n0.7,0.8\n"
 
@@ -174,6 +176,55 @@ def test_every_metric_is_explained(call, name: str) -> None:
     assert out.startswith(f"{name}: ")
     for field in ("definition", "range", "direction", "undefined", "reference", "divisor"):
         assert field in out
+
+
+def test_names_from_a_file_are_no_markup_on_the_screen(call) -> None:
+    Path("m.csv").write_text("run,stage,task,value\n[red]r,1,[/red]x,0.5\n")
+    code, out, _ = call("metrics", "m.csv")
+    assert code == 0
+    assert "[red]r" in out
+    assert "[/red]x" in out
+
+
+def test_generated_pages_are_written_where_they_are_wanted(call) -> None:
+    assert call("schema", "--folder", "config", "--docs", "pages")[0] == 0
+    assert {str(path) for path in Path().rglob("*.*")} == {
+        "config/README.md",
+        "config/study.schema.json",
+        "pages/definitions.md",
+    }
+
+
+def test_compute_takes_one_name_and_a_joint_model_of_all_tasks() -> None:
+    matrix = [[0.9, 0.5], [0.7, 0.8]]
+    assert compute(matrix, "intransigence_joint_at_k", joint=[0.9, 0.85]) == {"intransigence_joint_at_k": [None, 0.05]}
+    assert set(compute(matrix)) == set(METRICS.names())
+    with pytest.raises(MatrixError):
+        compute([[90, 50], [70, 80]])
+
+
+ALONE = """
+import importlib.abc, sys
+
+class OnlyTheAnalysis(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path, target=None):
+        if name.split(".")[0] in {"torch", "safetensors", "mlxtend", "snakemake"}:
+            raise ModuleNotFoundError(name, name=name)
+
+sys.meta_path.insert(0, OnlyTheAnalysis())
+from palimpsest.cli.main import main
+main()
+"""
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("metrics", "two.csv"), ("metrics", "--explain", "forgetting"), ("compare", "two.csv", "--a", "er", "--b", "ft")],
+)
+def test_matrices_are_analysed_without_the_packages_of_training_and_workflow(call, arguments) -> None:
+    write_two_methods()
+    done = subprocess.run([sys.executable, "-c", ALONE, *arguments], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_a_command_that_needs_the_whole_environment_says_so_in_that_of_the_analysis(monkeypatch, call) -> None:

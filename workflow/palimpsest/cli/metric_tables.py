@@ -17,7 +17,7 @@ from palimpsest.core.errors import MatrixError
 from palimpsest.core.numbers import is_missing, percent, points
 from palimpsest.core.tables import TABLES
 from palimpsest.metrics import METRICS
-from palimpsest.metrics._declaration import Elsewhere, Inputs
+from palimpsest.metrics._declaration import Elsewhere, Inputs, at_last_stage
 from palimpsest.metrics._definitions import equality
 from palimpsest.metrics._describe import Description, describe
 from palimpsest.metrics._evaluate import declaration, needs, no_input, rows
@@ -100,7 +100,7 @@ def _joint(numbers: np.ndarray) -> dict[str, np.ndarray]:
     """`joint` and `joint_at_k`: a model of all tasks is a*_k at the last stage only, a table has one for each stage."""
     if numbers.ndim == 2:
         return {"joint": numbers[-1], "joint_at_k": numbers.diagonal().copy()}
-    return {"joint": numbers, "joint_at_k": np.array([*[np.nan] * (len(numbers) - 1), numbers[-1]])}
+    return {"joint": numbers, "joint_at_k": at_last_stage(numbers)}
 
 
 def _misfit(name: str, expected: str, got: str) -> MatrixError:
@@ -119,6 +119,7 @@ def show(console: Any, table: Rows) -> None:
     Many runs are shown as mean ± SD (divisor n − 1) with the number of runs that have a value: of each method, where
     the runs are named METHOD/UNIT.
     """
+    from rich.markup import escape
     from rich.table import Table
 
     columns = _columns(list(dict.fromkeys(row["run"] for row in table)))
@@ -127,11 +128,11 @@ def show(console: Any, table: Rows) -> None:
         by_place.setdefault((row["metric"], row["index"], row["task"]), {})[row["run"]] = row["value"]
     shown = Table()
     for heading in ("metric", "", *columns):
-        shown.add_column(heading, justify="right" if heading in columns else "left")
+        shown.add_column(escape(heading), justify="right" if heading in columns else "left")
     for (metric, index, task), of_runs in by_place.items():
         if any(not is_missing(value) for value in of_runs.values()):
             cells = [_cell(metric, [of_runs.get(run) for run in runs]) for runs in columns.values()]
-            shown.add_row(metric, _place(metric, index, task), *cells)
+            shown.add_row(metric, escape(_place(metric, index, task)), *cells)
     console.print(shown)
     console.print("Accuracies in percent; differences of accuracies in percentage points, with their sign.")
     for reason, metrics in _why_missing(table).items():

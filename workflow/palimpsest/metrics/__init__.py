@@ -38,14 +38,16 @@ if TYPE_CHECKING:
 METRICS = Catalog("palimpsest.metrics", "metric")
 
 
-def compute(accuracy: Any, names: Iterable[str] = (), **inputs: Any) -> dict[str, float | list[float | None] | None]:
+def compute(
+    accuracy: Any, names: str | Iterable[str] = (), **inputs: Any
+) -> dict[str, float | list[float | None] | None]:
     """Values of metrics of one run, None where one is undefined.
 
     Args:
         accuracy: a[stage, task], fractions in [0, 1]; None or NaN where nothing was measured.
-        names: of the metrics; all of them if left out.
+        names: of the metrics, or of one; all of them if left out.
         inputs: `protocol`, and what else metrics are computed from: `n_total`, `random_init`, `isolated`, `joint`,
-            `joint_at_k`, … (see `_declaration.Inputs`).
+            `joint_at_k`, … (see `_declaration.Inputs`). Of `joint` alone only the last `joint_at_k` follows.
 
     Returns:
         By name a number, or a list of numbers over stages, tasks or mini-batches. Rounded to 12 decimals, since what
@@ -59,7 +61,7 @@ def compute(accuracy: Any, names: Iterable[str] = (), **inputs: Any) -> dict[str
     return {name: values if _has_index(name) else values[0] for name, values in found.items()}
 
 
-def reasons(accuracy: Any, names: Iterable[str] = (), **inputs: Any) -> dict[str, str]:
+def reasons(accuracy: Any, names: str | Iterable[str] = (), **inputs: Any) -> dict[str, str]:
     """Why metrics are undefined, by name: those that `compute` gives None for, wholly or at some places.
 
     Arguments and errors are those of `compute`.
@@ -82,15 +84,18 @@ def explain(name: str) -> Description:
     return describe(name)
 
 
-def _rows(accuracy: Any, names: Iterable[str], inputs: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
+def _rows(accuracy: Any, names: str | Iterable[str], inputs: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
     import numpy as np
 
-    from palimpsest.metrics._declaration import UNKNOWN, Inputs
+    from palimpsest.metrics._declaration import UNKNOWN, Inputs, at_last_stage
     from palimpsest.metrics._evaluate import rows
 
     arrays = {name: np.array(value, dtype=float) for name, value in inputs.items() if name != "protocol"}
+    if "joint" in arrays:
+        arrays.setdefault("joint_at_k", at_last_stage(arrays["joint"]))
+    names = [names] if isinstance(names, str) else list(names)
     given = Inputs(np.array(accuracy, dtype=float), inputs.get("protocol", UNKNOWN), **arrays)
-    return {name: rows(name, given) for name in list(names) or METRICS.names()}
+    return {name: rows(name, given) for name in names or METRICS.names()}
 
 
 def _has_index(name: str) -> bool:

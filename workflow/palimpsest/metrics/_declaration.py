@@ -159,6 +159,15 @@ NOT_MEASURED = ("protocol", "first_stage", "batches")
 COUNTS = {"n_total": 1, "stream_correct": 0, "stream_total": 1}
 
 
+def at_last_stage(joint: np.ndarray) -> np.ndarray:
+    """`joint_at_k` where the only joint model is that of all tasks: NaN but for the last stage.
+
+    >>> at_last_stage(np.array([0.8, 0.9]))
+    array([nan, 0.9])
+    """
+    return np.where(np.arange(len(joint)) == len(joint) - 1, joint, np.nan)
+
+
 def without_gaps(batches: np.ndarray) -> int:
     """How many numbers of mini-batches, from 0 on, were probed before the first one was left out.
 
