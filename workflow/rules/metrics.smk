@@ -7,6 +7,8 @@ for batch in BATCHES:
             code=f"{STUDY}/plan/code/rules/metrics.json",
             units=f"{STUDY}/plan/units.parquet",
             matrices=batch.paths(f"{STUDY}/evaluation/{{run}}/matrix.parquet"),
+            # Collected with them: what a run recorded of probes and of its stream.
+            outcomes=batch.paths(f"{STUDY}/runs/{{run}}/outcome.parquet"),
             references=[f"{STUDY}/evaluation/{run}/matrix.parquet" for run in grid.reference_runs(batch)],
         output:
             batch.paths(f"{STUDY}/metrics/{{run}}.parquet"),

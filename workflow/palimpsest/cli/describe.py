@@ -81,6 +81,8 @@ class Catalogs:
         module = METRICS.load(name, where)
         inputs = inspect.signature(getattr(module, name)).parameters
         needs = [reference for reference in REFERENCES if any(key.startswith(reference) for key in inputs)]
+        recorded = {"probes": ("after_batches", "probe_"), "the stream": ("stream_",)}
+        needs += [what for what, keys in recorded.items() if any(key.startswith(keys) for key in inputs)]
         return {"index": module.METRIC.index, "undefined_in": module.METRIC.undefined_in, "needs": needs}
 
 

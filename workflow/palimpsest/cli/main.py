@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import sys
+from typing import NoReturn
 
 import typer
 
 from palimpsest.core.catalog import Catalog
-from palimpsest.core.errors import PalimpsestError
+from palimpsest.core.errors import EnvironmentLacksError, PalimpsestError
 
 COMMANDS = Catalog("palimpsest.cli.commands", "command")
 STAGES = Catalog("palimpsest.cli.stages", "stage")
+# What training, its data and the workflow need, and the environment of the analysis has not.
+FULL_ENVIRONMENT = ("torch", "safetensors", "mlxtend", "snakemake")
 
 
 def main() -> None:
@@ -20,8 +23,7 @@ def main() -> None:
     try:
         _app()(standalone_mode=True)
     except PalimpsestError as error:
-        print(f"palimpsest: {error}", file=sys.stderr)
-        sys.exit(1)
+        _fail(error)
     except OSError as error:
         place = f" ({error.filename})" if error.filename else ""
         print(f"palimpsest: the system says: {error.strerror or error}{place}", file=sys.stderr)
@@ -29,6 +31,23 @@ def main() -> None:
             "  next:     mend it (space, permissions, path) and start again; nothing is half-written", file=sys.stderr
         )
         sys.exit(1)
+    except ModuleNotFoundError as error:
+        if error.name not in FULL_ENVIRONMENT:
+            raise
+        _fail(
+            EnvironmentLacksError(
+                "this command does not work in the environment of the analysis",
+                where=" ".join(["palimpsest", *sys.argv[1:2]]),
+                expected=f"the package {error.name}, which the whole environment has",
+                got="an environment without it",
+                next="run it by envs/run palimpsest …, without --env analysis",
+            )
+        )
+
+
+def _fail(error: PalimpsestError) -> NoReturn:
+    print(f"palimpsest: {error}", file=sys.stderr)
+    sys.exit(1)
 
 
 def _app() -> typer.Typer:

@@ -49,6 +49,10 @@ class MatrixError(PalimpsestError):
     """An accuracy matrix is not what metrics are defined on."""
 
 
+class EnvironmentLacksError(PalimpsestError):
+    """A command needs packages that this environment does not have."""
+
+
 class SeveralErrors(PalimpsestError):
     """Several independent problems, reported together."""
 

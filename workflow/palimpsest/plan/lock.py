@@ -221,6 +221,21 @@ def _runs(plan: Plan) -> Iterator[dict[str, Any]]:
             yield {"run": f"{key}/{unit['unit']}", "method": key, "unit": unit["unit"], "spec_hash": hash_json(spec)}
 
 
+# By what a metric's values run over: the index that a comparison of it names.
+INDEX_OF_ONE_VALUE = {
+    None: "no index",
+    "k": "the stage, 1 to {n_stages}",
+    "b": "a number of mini-batches that is probed, from 0 on",
+    "beta": "a number of mini-batches up to which each one is probed, from 0 on",
+}
+
+
+def _is_one_value(index: str | None, given: int | None, n_stages: int) -> bool:
+    if index is None or given is None or index not in INDEX_OF_ONE_VALUE:
+        return index is None and given is None
+    return given >= 0 if index != "k" else 1 <= given <= n_stages
+
+
 def _check_comparisons(study: Study, file: YamlFile, describe: Describe, n_stages: int) -> None:
     comparisons = [(("analysis", "primary"), study.analysis.primary)]
     comparisons += [(("analysis", "secondary", i), c) for i, c in enumerate(study.analysis.secondary)]
@@ -229,14 +244,12 @@ def _check_comparisons(study: Study, file: YamlFile, describe: Describe, n_stage
         _check_sides(study, file, place, comparison)
         metric = describe.metric(comparison.metric, file.where((*place, "metric")))
         _check_metric(study, file, (*place, "metric"), comparison, metric)
-        index = metric["index"]
-        wanted = {None: [None], "k": list(range(1, n_stages + 1))}.get(index, [])
-        if comparison.index not in wanted:
+        if not _is_one_value(metric["index"], comparison.index, n_stages):
             raise StudyError(
                 "a comparison needs one value of its metric for each run",
                 where=file.where((*place, "index")),
-                expected={None: "no index", "k": f"the stage, 1 to {n_stages}"}.get(
-                    index, "a metric without task index"
+                expected=INDEX_OF_ONE_VALUE.get(metric["index"], "a metric without task index").format(
+                    n_stages=n_stages
                 ),
                 got=f"{comparison.metric} with index {comparison.index}",
                 next="correct the index or choose another metric",
@@ -256,7 +269,8 @@ def _check_metric(
 ) -> None:
     """Refuse a metric that would be null in every run."""
     reason = metric["undefined_in"].get(comparison.protocol or study.protocol)
-    lacking = [name for name in metric["needs"] if not getattr(study.references, name)]
+    # Runs record no probes and no stream yet, so what needs them is lacking as a reference that is switched off is.
+    lacking = [name for name in metric["needs"] if not getattr(study.references, name, None)]
     if comparison.metric == "intransigence_joint" and study.references.joint != "per_stage":
         lacking = ["joint: per_stage"]
     if reason or lacking:
@@ -264,8 +278,8 @@ def _check_metric(
             "a comparison on a metric that this study leaves undefined",
             where=file.where(place),
             expected="a metric that is defined for every complete run",
-            got=f"{comparison.metric}: {reason or 'needs the reference ' + ', '.join(lacking)}",
-            next="choose another metric" if reason else "switch the reference on under `references`",
+            got=f"{comparison.metric}: {reason or 'needs ' + ', '.join(lacking)}",
+            next="choose another metric, or switch its reference on under `references`",
         )
 
 

@@ -165,7 +165,9 @@ class Comparison(Section):
     a: Name = Field(description="Key of the one method.", examples=["replay"])
     b: Name = Field(description="Key of the other method.", examples=["finetune"])
     metric: Name = Field(description="Name of the metric.", examples=["average_accuracy"])
-    index: int | None = Field(None, description="Stage k, for metrics that have one value per stage.")
+    index: int | None = Field(
+        None, description="Stage k or number of mini-batches b, for metrics with a value for each."
+    )
     protocol: Protocol | None = Field(None, description="Which predictions count; the study's protocol if left out.")
     alternative: Alternative = Field("two-sided", description="What the test looks for in a − b.")
 

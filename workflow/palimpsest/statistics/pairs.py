@@ -90,7 +90,9 @@ def _require_metric(comparison: Comparison) -> Metric:
     METRICS.require(comparison.metric, f"comparison {comparison.name}")
     metric = declaration(comparison.metric)
     if metric.index == "task" or (metric.index is None) != (comparison.index is None):
-        expected = {None: "no index", "k": "the stage k as its index", "task": "a metric with one value per run"}
+        number = "a number of mini-batches as its index"
+        of_stage, of_task = "the stage k as its index", "a metric with one value per run"
+        expected = {None: "no index", "k": of_stage, "b": number, "beta": number, "task": of_task}
         raise StudyError(
             f"the metric {comparison.metric} cannot be compared like this",
             where=f"comparison {comparison.name}",

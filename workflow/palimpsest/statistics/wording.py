@@ -17,6 +17,7 @@ PROTOCOLS = {
     "class_incremental": "class-incremental",
     "task_incremental": "task-incremental",
     "domain_incremental": "domain-incremental",
+    "unknown": "protocol not given",
 }
 _POINTS = "percentage points"
 _UNDECIDED = "That is no evidence that they are equal."
@@ -33,8 +34,10 @@ def quantity(row: Row) -> str:
     >>> quantity({"metric": "forgetting", "index": None, "protocol": "class_incremental"})
     'forgetting, class-incremental'
     """
-    index = "" if is_missing(row["index"]) else f" (k = {row['index']})"
-    return f"{describe(row['metric']).label}{index}, {protocol(row['protocol'])}"
+    described = describe(row["metric"])
+    letter = {"beta": "β"}.get(described.index, described.index)
+    index = "" if is_missing(row["index"]) else f" ({letter} = {row['index']})"
+    return f"{described.label}{index}, {protocol(row['protocol'])}"
 
 
 def sentence(row: Row) -> str:
