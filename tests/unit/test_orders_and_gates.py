@@ -10,7 +10,8 @@ import pytest
 from scipy import stats
 
 from palimpsest.core.errors import StudyError
-from palimpsest.statistics.gates import failed_gates
+from palimpsest.plan.gates import read_gate
+from palimpsest.statistics.gates import judge_gate
 from palimpsest.statistics.order_disparity import order_disparity
 from palimpsest.statistics.orders import FinalAccuracy, order_rows
 from palimpsest.statistics.worst_task import worst_task_change
@@ -84,13 +85,25 @@ def test_a_failed_run_does_not_count_into_the_description() -> None:
     assert (row["n"], row["mean"], row["sd"]) == (1, 0.5, None)
 
 
-def test_a_gate_on_an_undefined_quantity_fails() -> None:
-    assert failed_gates(["a.mean > 0", "b.mean > 0"], {"a": {"mean": None}}) == ["a.mean > 0", "b.mean > 0"]
+def test_a_gate_on_an_undefined_quantity_fails_and_says_so() -> None:
+    gates = [read_gate(f"{name}.mean > 0", "here") for name in ("a", "b")]
+    judged = [judge_gate(gate, {"a": {"mean": None, "reason": "fewer than two pairs"}}) for gate in gates]
+    assert [found.passed for found in judged] == [False, False]
+    assert [found.reason for found in judged] == ["mean is null: fewer than two pairs", "mean is null"]
 
 
-def test_a_gate_that_cannot_be_read_is_refused() -> None:
+@pytest.mark.parametrize(
+    ("operator", "passes"), [(">=", [0, 1]), ("<=", [-1, 0]), (">", [1]), ("<", [-1]), ("≥", [0, 1]), ("≤", [-1, 0])]
+)
+def test_a_gate_compares_as_its_operator_says(operator: str, passes: list[int]) -> None:
+    gate = read_gate(f"a.mean {operator} 0", "here")
+    assert [value for value in (-1, 0, 1) if judge_gate(gate, {"a": {"mean": value}}).passed] == passes
+
+
+@pytest.mark.parametrize("text", ["a.mean = 0", "a > 0", "mean > 0", "a.mean > two", "a.mean > 0 or 1", "", "a.mean >"])
+def test_a_gate_that_cannot_be_read_is_refused(text: str) -> None:
     with pytest.raises(StudyError, match="gate cannot be read"):
-        failed_gates(["a.mean = 0"], {})
+        read_gate(text, "here")
 
 
 @pytest.mark.parametrize("module", ["wilcoxon", "compare", "gates", "orders"])

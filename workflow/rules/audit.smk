@@ -26,7 +26,7 @@ rule audit:
         ledger=[f"{STUDY}/audit/ledger/{method}.parquet" for method in grid.methods],
         lock=f"{STUDY}/plan/lock.json",
         runs=f"{STUDY}/plan/runs.parquet",
-        comparisons=f"{STUDY}/statistics/comparisons.parquet",
+        statistics=[f"{STUDY}/statistics/{table}.parquet" for table in ("comparisons", "orders", "decisions")],
         programs=[f"{STUDY}/plan/code/rules/{rule}.json" for rule in ("plan", "report")],
     output:
         f"{STUDY}/audit/ledger/_study.parquet",

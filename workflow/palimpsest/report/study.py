@@ -26,6 +26,7 @@ class Study:
         matrix: rows of `aggregate/matrix.parquet`.
         costs: rows of `aggregate/costs.parquet`, in the order of the plan.
         comparisons: rows of `statistics/comparisons.parquet`, in the order of the plan.
+        decisions: rows of `statistics/decisions.parquet`.
         reasons: (method, protocol, metric) → why the metric is null, of the runs where it is.
         root: content of `audit/root.json`.
         data: footer of `data/samples.parquet`.
@@ -36,6 +37,7 @@ class Study:
     matrix: list[Row]
     costs: list[Row]
     comparisons: list[Row]
+    decisions: list[Row]
     reasons: dict[tuple[str, str, str], tuple[str, ...]]
     root: Row
     data: Row
@@ -96,6 +98,7 @@ def read(job: Job) -> Study:
             key=lambda row: list(lock["methods"]).index(row["method"]),
         ),
         comparisons=_in_order_of_plan(comparisons, lock),
+        decisions=job.read_table("statistics/decisions.parquet", "decisions").to_pylist(),
         reasons=_reasons(nulls.to_pylist()),
         root=job.read_json("audit/root.json"),
         data=job.read_footer("data/samples.parquet"),
