@@ -33,7 +33,7 @@ def analyse(study: MadeUpStudy, primary: dict[str, Any] | None = None, secondary
     for method in ("finetune", "replay"):
         for unit in UNITS:
             write_metrics(study.job("metrics"), f"{method}/{unit}", "sequential", {}, [PROTOCOL])
-        study.stage("ledger", method=method, runs=UNITS)
+        study.stage("ledger", method=method)
     study.stage("aggregate", methods=["finetune", "replay"])
     study.stage("statistics", analysis=plan(primary, secondary, **rules))
     return study.rows("statistics/comparisons.parquet", "comparisons")

@@ -14,10 +14,9 @@ rule ledger:
         f"{STUDY}/telemetry/logs/ledger/{{method}}.log",
     params:
         study=study.study,
-        units=lambda wildcards: json.dumps(grid.units(wildcards.method)),
     shell:
         "palimpsest stage ledger --study results/{params.study} --code plan/code/rules/ledger.json"
-        " --method {wildcards.method} --runs {params.units:q} > {log} 2>&1"
+        " --method {wildcards.method} > {log} 2>&1"
 
 
 rule audit:

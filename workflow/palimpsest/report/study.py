@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from palimpsest.core.artifact import Job
@@ -87,7 +88,9 @@ def read(job: Job) -> Study:
     """Read all that the report needs; raises `ArtifactError` where something is missing or was changed."""
     lock = job.read_json("plan/lock.json")
     metrics = job.read_table("aggregate/metrics.parquet", "metrics")
-    nulls = metrics.filter(pc.field("value").is_null(nan_is_null=True) & pc.field("index").is_null())
+    nulls = metrics.filter(
+        pc.field("value").is_null(nan_is_null=True) & pc.field("index").is_null() & pc.field("task").is_null()
+    )
     comparisons = job.read_table("statistics/comparisons.parquet", "comparisons").to_pylist()
     return Study(
         lock=lock,
@@ -99,7 +102,7 @@ def read(job: Job) -> Study:
         ),
         comparisons=_in_order_of_plan(comparisons, lock),
         decisions=job.read_table("statistics/decisions.parquet", "decisions").to_pylist(),
-        reasons=_reasons(nulls.to_pylist()),
+        reasons=_reasons(nulls),
         root=job.read_json("audit/root.json"),
         data=job.read_footer("data/samples.parquet"),
     )
@@ -112,10 +115,13 @@ def _in_order_of_plan(comparisons: list[Row], lock: Row) -> list[Row]:
     return sorted(comparisons, key=lambda row: (place.get(row["comparison"], len(place)), row["comparison"]))
 
 
-def _reasons(nulls: list[Row]) -> dict[tuple[str, str, str], tuple[str, ...]]:
+def _reasons(nulls: pa.Table) -> dict[tuple[str, str, str], tuple[str, ...]]:
+    # Thousands of runs lack a value for the same few reasons: each once.
+    methods = pc.replace_substring_regex(nulls["run"], "/[^/]*$", "")
+    keys = ["method", "protocol", "metric", "missing"]
+    distinct = nulls.append_column("method", methods).group_by(keys, use_threads=False).aggregate([])
     found: dict[tuple[str, str, str], set[str]] = {}
-    for row in nulls:
-        if row["missing"] and row["task"] is None:
-            method = row["run"].rsplit("/", 1)[0]
-            found.setdefault((method, row["protocol"], row["metric"]), set()).add(row["missing"])
+    for row in distinct.to_pylist():
+        if row["missing"]:
+            found.setdefault((row["method"], row["protocol"], row["metric"]), set()).add(row["missing"])
     return {key: tuple(sorted(reasons)) for key, reasons in found.items()}

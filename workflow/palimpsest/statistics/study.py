@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -41,7 +41,8 @@ def write_statistics(job: Job, analysis: Mapping[str, Any]) -> None:
     pairs = [find_pairs(comparison, metrics, by_name) for comparison in plan.comparisons]
     rows = compare(plan, pairs)
     _write(job, "comparisons", rows)
-    _write(job, "orders", order_rows(_final_accuracies(metrics, units)))
+    finals = metrics.filter(pc.equal(metrics["metric"], "final_accuracy"))
+    _write(job, "orders", [row for group in _by_method(finals) for row in order_rows(_final_accuracies(group, units))])
     claims = [
         (claim, _plasticity(plan, claim.comparison, metrics, by_name)) for claim in decisions.read_claims(analysis)
     ]
@@ -85,11 +86,19 @@ def _evidence(rows: Sequence[Mapping[str, Any]], pairs: Sequence[Pairs]) -> dict
     return levels
 
 
-def _final_accuracies(metrics: pa.Table, units: Sequence[Mapping[str, Any]]) -> list[FinalAccuracy]:
+def _by_method(finals: pa.Table) -> Iterator[pa.Table]:
+    """Rows of each method and protocol: as objects, those of all methods together would fill the memory."""
+    methods = pc.replace_substring_regex(finals["run"], "/.*", "")
+    for method in sorted(pc.unique(methods).to_pylist()):
+        of_method = finals.filter(pc.equal(methods, method))
+        for protocol in sorted(pc.unique(of_method["protocol"]).to_pylist()):
+            yield of_method.filter(pc.equal(of_method["protocol"], protocol))
+
+
+def _final_accuracies(finals_of_runs: pa.Table, units: Sequence[Mapping[str, Any]]) -> list[FinalAccuracy]:
     position = {(row["unit"], row["task"]): row for row in units}
-    rows = metrics.filter(pc.equal(metrics["metric"], "final_accuracy")).to_pylist()
     finals = []
-    for row in rows:
+    for row in finals_of_runs.select(["run", "protocol", "task", "value"]).to_pylist():
         method, unit = row["run"].split("/")
         at = position[unit, row["task"]]
         placed = {"seed": at["seed"], "order": at["order_id"], "position": at["position"]}
