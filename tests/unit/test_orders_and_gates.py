@@ -10,10 +10,13 @@ import pytest
 from scipy import stats
 
 from palimpsest.core.errors import StudyError
+from palimpsest.core.streams import generator
 from palimpsest.plan.gates import read_gate
+from palimpsest.statistics import wilcoxon
 from palimpsest.statistics.gates import judge_gate
 from palimpsest.statistics.order_disparity import order_disparity
 from palimpsest.statistics.orders import FinalAccuracy, order_rows
+from palimpsest.statistics.wilcoxon import wilcoxon_p
 from palimpsest.statistics.worst_task import worst_task_change
 
 
@@ -104,6 +107,15 @@ def test_a_gate_compares_as_its_operator_says(operator: str, passes: list[int]) 
 def test_a_gate_that_cannot_be_read_is_refused(text: str) -> None:
     with pytest.raises(StudyError, match="gate cannot be read"):
         read_gate(text, "here")
+
+
+@pytest.mark.parametrize("alternative", ["two-sided", "greater", "less"])
+def test_the_signed_rank_test_of_many_pairs_is_close_to_the_counted_one(alternative, monkeypatch) -> None:
+    """With 300 rounded differences, ties and zeros among them, the normal distribution is off by less than 0.001."""
+    differences = np.round(generator("test", "wilcoxon").normal(0.08, 1, 300), 1)
+    counted = wilcoxon_p(differences, alternative)
+    monkeypatch.setattr(wilcoxon, "COUNTED_UP_TO", 0)
+    assert wilcoxon_p(differences, alternative) == pytest.approx(counted, abs=0.001)
 
 
 @pytest.mark.parametrize("module", ["wilcoxon", "compare", "gates", "orders"])
