@@ -30,7 +30,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=100)
     parser.add_argument("--orders", type=int, default=25)
     parser.add_argument("--tasks", type=int, default=20)
-    parser.add_argument("--again", action="store_true", help="keep the metrics that are there")
+    parser.add_argument("--again", action="store_true", help="take the metrics that are there, all of them")
     given = parser.parse_args()
     study, size = given.folder / "study", Size(given.seeds, given.orders, given.tasks)
     print(f"{len(size.runs())} runs of {size.tasks} tasks")
