@@ -16,7 +16,12 @@ include: "workflow/rules/report.smk"
 rule all:
     default_target: True
     input:
-        f"{STUDY}/report/index.html",
-        # Named here as well, so that one of them that is removed is made again although the report is there.
+        # All that is declared: what is removed is made again, although the report is there.
+        rules.plan.output,
+        rules.data.output,
+        rules.aggregate.output,
+        rules.statistics.output,
+        rules.audit.output,
+        rules.report.output,
         [f"{STUDY}/{path}" for path in grid.run_files()],
         [f"{STUDY}/plan/code/{program}.json" for program in PROGRAMS],

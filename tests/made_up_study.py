@@ -74,7 +74,8 @@ class MadeUpStudy:
         self.matrix(run, [(stage, order[max(stage - 1, 0)], task, value) for stage, task, value in cells])
         status = {"status": "complete", "stage": len(percent), "step": 10, "reason": None, **(outcome or {})}
         train = self.job("train")
-        train.write_json(f"plan/code/{method}.json", {"code": "c0de"}, "code")
+        for program in (method, f"evaluate/{method}"):
+            train.write_json(f"plan/code/{program}.json", {"code": "c0de"}, "code")
         for stage in range(first_stage, first_stage + len(percent)):
             train.write_json(f"runs/{run}/stage-{stage}.json", {"stage": stage, "counted": counted(stage)}, "stage")
         train.write_table(f"runs/{run}/outcome.parquet", "outcome", {name: [value] for name, value in status.items()})

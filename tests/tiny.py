@@ -108,7 +108,13 @@ class Observed:
 
 
 def train(
-    study: Path, spec: dict[str, Any], run: str = "m/s0-o0", numbers: Sequence[int] | None = None, code: str = CODE
+    study: Path,
+    spec: dict[str, Any],
+    run: str = "m/s0-o0",
+    numbers: Sequence[int] | None = None,
+    code: str = CODE,
+    ask: Callable[[], str] = lambda: "go",
+    say: Callable[[str], None] = lambda line: None,
 ) -> list[int]:
     """Bring stages of a run to their records, all at once; returns those that were really trained."""
     from palimpsest.training.stages import train_stages
@@ -116,7 +122,7 @@ def train(
     job = Job(study, "train", code, "e" * 64, spec_hash=hash_json(spec), parameters={"run": run})
     observed = Observed()
     wanted = list(numbers) if numbers is not None else [stage["stage"] for stage in spec["stages"]]
-    train_stages(job, run, spec, wanted, observed, lambda line: None)
+    train_stages(job, run, spec, wanted, observed, ask, say)
     return observed.stages
 
 

@@ -63,7 +63,8 @@ def write_study(folder: Path, size: Size) -> None:
     """Write programs, plan, and of every run its matrix, outcome and stage records."""
     os.fsync = lambda descriptor: None  # a made-up study need not survive a crash of the machine
     for method in (*METHODS, *REFERENCES):
-        _job(folder, "plan").write_json(f"plan/code/{method}.json", {"code": "c0de"}, "program")
+        for name in (method, f"evaluate/{method}"):
+            _job(folder, "plan").write_json(f"plan/code/{name}.json", {"code": "c0de"}, "program")
     _write_plan(_job(folder, "plan"), size)
     units = size.units()
     for method, unit in size.runs():

@@ -9,6 +9,7 @@ import pytest
 
 from palimpsest.cli.commands.schema import page
 from palimpsest.cli.describe import Catalogs
+from palimpsest.metrics._definitions import definitions_page
 from palimpsest.plan.document import json_schema
 from palimpsest.plan.lock import lock_path, make_lock
 from palimpsest.plan.study import read_study
@@ -21,6 +22,11 @@ def test_the_explanation_of_the_study_file_is_up_to_date() -> None:
     """`envs/run palimpsest schema` would change nothing."""
     assert (ROOT / "config/README.md").read_text() == page()
     assert (ROOT / "config/study.schema.json").read_text() == json_schema()
+
+
+def test_the_page_of_definitions_elsewhere_is_up_to_date() -> None:
+    """`envs/run palimpsest schema` would change nothing."""
+    assert (ROOT / "docs/definitions.md").read_text() == definitions_page()
 
 
 @pytest.mark.parametrize("path", STUDIES, ids=lambda path: path.stem)

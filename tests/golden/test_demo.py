@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from pathlib import Path
 from statistics import mean
@@ -62,8 +63,22 @@ def test_the_verdict_is_that_replay_is_better(demo: Path) -> None:
     assert primary["n"] == 5
 
 
-def test_the_report_stands_alone(demo: Path) -> None:
-    """One file that says it is a demonstration."""
+def test_the_report_says_that_it_is_a_demonstration(demo: Path) -> None:
+    """At its head, before anything else."""
     page = (demo / "report/index.html").read_text()
-    assert "demonstration" in page
-    assert 'src="http' not in page
+    assert "<strong>Demonstration.</strong>" in page[: page.index("Verdict")]
+
+
+def test_the_numbers_are_the_recorded_ones(demo: Path) -> None:
+    """Every cell of every matrix is what README and the golden file were written from, on this kind of machine."""
+    golden = json.loads((Path(__file__).parent / "demo.json").read_text())
+    kind = json.loads((demo / "runs/finetune/s0-o0/stage-1.json").read_text())["machine"]
+    if kind != golden["machine"]:
+        pytest.skip(f"the golden values are of another kind of machine, {golden['machine']}, not {kind}")
+    assert n_correct(demo) == golden["n_correct"]
+
+
+def n_correct(study: Path) -> dict[str, list[int]]:
+    """Correct test samples of every cell of every run, in the order of protocol, stage and task."""
+    paths = sorted(study.glob("evaluation/*/*/matrix.parquet"))
+    return {"/".join(p.parts[-3:-1]): pq.read_table(p)["n_correct"].to_pylist() for p in paths}

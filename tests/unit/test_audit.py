@@ -48,6 +48,7 @@ def flip_a_byte(place: Path) -> None:
 def test_a_shard_lists_the_artifacts_of_its_method_alone(study: MadeUpStudy) -> None:
     assert set(ledger(study)) == {
         "plan/code/replay.json",
+        "plan/code/evaluate/replay.json",
         "runs/replay/s0-o0/outcome.parquet",
         "runs/replay/s0-o0/stage-1.json",
         "runs/replay/s0-o0/stage-2.json",

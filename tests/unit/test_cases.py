@@ -30,8 +30,6 @@ TOLERANCE = 0.5e-4
 @pytest.mark.parametrize("path", CASES, ids=lambda path: f"{path.parents[1].name}-{path.stem}")
 def test_a_case_worked_by_hand_is_met_to_the_digits_shown(path: Path) -> None:
     case = json.loads(path.read_text())
-    if case["kind"] not in CHECKS:
-        pytest.skip(f"nothing here computes cases of kind {case['kind']!r} yet")
     CHECKS[case["kind"]](case)
 
 
@@ -48,6 +46,16 @@ def check_aggregate(case: dict[str, Any]) -> None:
     inputs = Inputs(accuracy=np.array(case["inputs"]["matrices"]) / _scale(case), protocol="task_incremental")
     for name, expected in case["expect"].items():
         _compare(values(name, inputs).mean(axis=0), expected, _scale(case))
+
+
+def check_learning_curve(case: dict[str, Any]) -> None:
+    beta, scale = case["inputs"]["beta"], _scale(case)
+    for run, expected in case["expect"].items():
+        shots = np.array([case["inputs"][run]]) / scale
+        inputs = Inputs(np.array([[0.5]]), "unknown", batches=np.arange(beta + 1), after_batches=shots)
+        _compare(values("b_shot", inputs)[0], expected["zero_shot"], scale)
+        for name in ("learning_curve_area", "learning_curve_gain"):
+            _compare(values(name, inputs)[beta], expected[name], scale)
 
 
 def check_paired(case: dict[str, Any]) -> None:
@@ -87,6 +95,7 @@ def check_decision(case: dict[str, Any]) -> None:
 CHECKS: dict[str, Callable[[dict[str, Any]], None]] = {
     "metrics": check_metrics,
     "aggregate": check_aggregate,
+    "learning_curve": check_learning_curve,
     "paired": check_paired,
     "wilcoxon": check_wilcoxon,
     "worst_task": check_worst_task,

@@ -115,7 +115,7 @@ def test_adam_comes_back(tmp_path):
         "counters": {"step": 3, "samples_seen": 3},
     }
     restored, fresh = made()
-    Learner(restored, fresh, None).restore(there_and_back(tmp_path, content), with_optimizer=True)
+    Learner(restored, fresh, None).begin_from(there_and_back(tmp_path, content), with_optimizer=True)
     for number in range(3, 5):
         step(model, optimizer, number)
         step(restored, fresh, number)

@@ -123,6 +123,20 @@ def test_a_changed_study_is_not_locked_over(monkeypatch, capsys, tmp_path):
     assert (tmp_path / "small.lock.json").read_bytes() == before
 
 
+def test_a_crossed_plan_counts_as_its_fewer_seeds_or_orders(monkeypatch, capsys, tmp_path):
+    """Where seeds and orders are crossed, the power is that of the worst case: as many pairs as orders."""
+    about = {"expected_effect": 0.1, "expected_sd": 0.02, "expected_sd_source": "a guess"}
+
+    def change(content):
+        content["analysis"].update(about)
+        content["design"].update(crossing="full")
+
+    path = small_study.write(tmp_path, change)
+    out = run(monkeypatch, capsys, "lock", path)[1]
+    assert "over 4 units, which may count as only 2" in out
+    assert json.loads((tmp_path / "small.lock.json").read_bytes())["power"]["n_independent"] == 2
+
+
 def test_underpowered_is_said(monkeypatch, capsys, tmp_path):
     """A plan whose power is below 0.8 is called underpowered when it is locked."""
     about = {"expected_effect": 0.1, "expected_sd": 0.1, "expected_sd_source": "a guess"}

@@ -72,6 +72,17 @@ def test_a_gate_that_cannot_be_decided_is_refused_with_its_line(tmp_path, gate, 
     assert f"small.yaml:{line_of(tmp_path, f'- {gate}')} analysis.gates.1" in error.where
 
 
+@pytest.mark.parametrize(
+    ("decided", "message"),
+    [
+        ({"gates": ["f.mean < 0"]}, "has as exploratory"),
+        ({"claims": [{"claim": "reduces_forgetting", "comparison": "f", "margin": 0.01}]}, "needs a comparison"),
+    ],
+)
+def test_an_exploratory_comparison_decides_nothing(tmp_path, decided, message):
+    assert message in refuse(tmp_path, exploratory=[FORGETTING], **decided).what
+
+
 def test_every_quantity_of_a_gate_exists(tmp_path):
     """All but those that costs give are columns of the table of comparisons."""
     assert set(QUANTITIES) - {"training_flops_ratio", "method_bytes_difference"} <= {

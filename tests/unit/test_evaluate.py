@@ -202,13 +202,21 @@ def test_the_evaluation_batch_does_not_change_what_is_counted(study):
 
 
 def test_nothing_is_right_where_nothing_was_seen(study):
-    """Under the mask `seen` the untrained model may choose nothing: no prediction, nothing correct, no loss."""
+    """Under the mask `seen` the untrained model may choose nothing: no prediction, and no cell that would be 0."""
     spec = spec_of(stage_schedule="untrained", mask="seen")
     train(study, spec, "unseen/s0")
     evaluate(study, spec, "unseen/s0")
     assert {row["predicted"] for row in read(study, "predictions", "unseen/s0")} == {None}
-    rows = [row for row in read(study, "matrix", "unseen/s0") if row["protocol"] == "class_incremental"]
-    assert [(row["n_correct"], row["n_total"], row["loss_sum"]) for row in rows] == [(0, 10, None)] * 3
+    assert {row["protocol"] for row in read(study, "matrix", "unseen/s0")} == {"task_incremental"}
+
+
+def test_a_task_that_was_not_trained_yet_is_not_measured_under_seen(study):
+    """Its accuracy would be 0 by construction: the matrix is the lower triangle."""
+    spec = spec_of(mask="seen")
+    train(study, spec, "triangle/s0-o0")
+    evaluate(study, spec, "triangle/s0-o0")
+    rows = [row for row in read(study, "matrix", "triangle/s0-o0") if row["protocol"] == "class_incremental"]
+    assert [(row["stage"], row["task"]) for row in rows] == [(k, f"t{j}") for k in (1, 2, 3) for j in range(1, k + 1)]
 
 
 def test_the_untrained_model_is_evaluated_under_all(study):

@@ -86,7 +86,7 @@ def test_a_missing_lock_is_refused(tmp_path):
     path = small_study.write(tmp_path)
     with pytest.raises(LockError, match="no lock") as error:
         open_lock(read_study(path)[0], path)
-    assert error.value.next.startswith(f"palimpsest lock {path}")
+    assert error.value.next.startswith(f"envs/run palimpsest lock {path}")
 
 
 @pytest.mark.parametrize(

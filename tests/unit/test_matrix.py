@@ -65,6 +65,17 @@ def test_the_matrix_is_the_same_whatever_the_batches(size):
     assert list(zip(*found.values(), strict=True)) == by_hand(table)
 
 
+@pytest.mark.parametrize("size", [1, 7, 5000])
+def test_a_task_that_could_not_be_chosen_has_no_cell_over_all_outputs(size):
+    """Its choice within the task is measured all the same."""
+    table = predictions(200)
+    choosable = {1: ["t1"], 2: ["t1", "t2"]}
+    found = matrix(table.to_batches(max_chunksize=size), "class_incremental", TRAINED, choosable)
+    unseen = ("class_incremental", 1, "t2")
+    wanted = [row for row in by_hand(table) if (row[0], row[1], row[3]) != unseen]
+    assert list(zip(*found.values(), strict=True)) == wanted
+
+
 def test_a_sum_of_losses_is_rounded_once():
     """A large, many tiny and subnormal values: adding them one after the other would lose the small ones."""
     tiny = np.full(2000, -(2.0**-30))

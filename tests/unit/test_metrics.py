@@ -9,6 +9,7 @@ import pytest
 from made_up_study import PROTOCOL, MadeUpStudy
 from palimpsest.core.artifact import read_lineage
 from palimpsest.core.errors import MatrixError, StudyError
+from palimpsest.core.tables import TABLES
 from palimpsest.metrics import METRICS
 
 # The names sort in another way than the tasks follow one another.
@@ -170,3 +171,91 @@ def test_a_reference_that_was_evaluated_on_other_samples_is_refused(study: MadeU
 def test_an_unknown_schedule_is_refused(study: MadeUpStudy) -> None:
     with pytest.raises(StudyError, match="no schedule named"):
         metrics(study, schedule="parallel")
+
+
+def probe(stage: int, batch: int, task: str, n_correct: int, group: str = "all", **changes: object) -> dict:
+    row = {"stage": stage, "batch": batch, "samples_seen": batch * 10, "split": "test", "protocol": PROTOCOL}
+    return {**row, "task": task, "n_correct": n_correct, "n_total": 100, "loss_sum": 1.0, "group": group, **changes}
+
+
+def write_recorded(study: MadeUpStudy, name: str, rows: list[dict]) -> None:
+    columns = {column: [row[column] for row in rows] for column in TABLES[name].schema.names}
+    study.job("collect").write_table(f"runs/replay/s0-o1/{name}.parquet", name, columns)
+
+
+PROBES = [
+    *[probe(1, b, "mole", n) for b, n in ((0, 40), (1, 60), (2, 95))],
+    *[probe(2, b, "zebra", n) for b, n in ((0, 20), (1, 40))],
+    *[probe(3, b, "ape", n) for b, n in ((0, 30), (1, 50), (2, 70))],
+    probe(2, 1, "mole", 97),
+    probe(1, 1, "mole", 1, group="new"),
+    probe(1, 1, "mole", 2, protocol="task_incremental"),
+    probe(1, 1, "mole", 3, split="validation"),
+]
+
+
+def test_a_run_without_probes_and_stream_has_one_null_of_each_metric_that_needs_them(study: MadeUpStudy) -> None:
+    rows = metrics(study, **REFERENCES)
+    probed = ("b_shot", "learning_curve_area", "learning_curve_area_trapezoid", "learning_curve_gain")
+    for name in (*probed, "forgetting_at_peak"):
+        assert (rows[name, None]["value"], rows[name, None]["missing"]) == (None, "not probed")
+    assert rows["prequential_accuracy", None]["missing"] == "no stream"
+
+
+def test_the_learning_curve_is_that_of_each_stage_on_its_own_task(study: MadeUpStudy) -> None:
+    write_recorded(study, "probes", PROBES)
+    study.metrics("replay/s0-o1")
+    rows = study.rows("metrics/replay/s0-o1.parquet", "metrics", protocol=PROTOCOL, metric="b_shot")
+    found = {row["index"]: row for row in rows}
+    assert [found[b]["value"] for b in (0, 1)] == pytest.approx([0.30, 0.50])
+    assert (found[2]["value"], found[2]["missing"]) == (None, "after_batches[2,2]")
+    (area,) = study.rows("metrics/replay/s0-o1.parquet", "metrics", metric="learning_curve_area", index=1)
+    assert area["value"] == pytest.approx(0.40)
+
+
+def test_the_peak_is_over_probes_and_stage_ends_of_the_same_samples(study: MadeUpStudy) -> None:
+    write_recorded(study, "probes", PROBES)
+    # mole: 97 by a probe, 75 at the end; zebra: 85 at the end of its stage, 60 at the end of the run
+    assert value(metrics(study), "forgetting_at_peak") == pytest.approx((0.97 - 0.75 + 0.85 - 0.60) / 2)
+
+
+def test_probes_of_other_samples_than_the_test_samples_have_an_end_of_their_own(study: MadeUpStudy) -> None:
+    last = [probe(3, 2, "mole", 50), probe(3, 2, "zebra", 30)]
+    write_recorded(study, "probes", [{**row, "split": "validation"} for row in [*PROBES[:9], *last]])
+    assert value(metrics(study), "forgetting_at_peak") == pytest.approx((0.97 - 0.50 + 0.40 - 0.30) / 2)
+
+
+def test_the_number_of_probes_behind_a_peak_is_noted(study: MadeUpStudy) -> None:
+    write_recorded(study, "probes", PROBES)
+    metrics(study)
+    assert read_lineage(study.folder / "metrics/replay/s0-o1.parquet")["n_probes"] == 8
+
+
+def test_the_prequential_accuracy_is_over_all_samples_of_the_stream(study: MadeUpStudy) -> None:
+    seen = [(1, 1, 5), (1, 2, 7), (2, 1, 0), (3, 1, 8)]
+    rows = [{"stage": k, "batch": b, "samples_seen": 10 * b, "n_correct": n, "n_total": 10} for k, b, n in seen]
+    write_recorded(study, "prequential", [{**row, "loss_sum": 1.0} for row in rows])
+    study.metrics("replay/s0-o1", protocols=[PROTOCOL, "task_incremental"])
+    found = study.rows("metrics/replay/s0-o1.parquet", "metrics", metric="prequential_accuracy")
+    by_protocol = {row["protocol"]: row for row in found}
+    assert by_protocol[PROTOCOL]["value"] == pytest.approx(20 / 40)
+    assert by_protocol["task_incremental"]["missing"] == "no stream"
+
+
+def test_a_stream_that_ended_early_is_null_and_names_the_stage(study: MadeUpStudy) -> None:
+    row = {"stage": 1, "batch": 1, "samples_seen": 10, "n_correct": 5, "n_total": 10, "loss_sum": 1.0}
+    write_recorded(study, "prequential", [row])
+    missing = metrics(study)["prequential_accuracy", None]["missing"]
+    assert missing == "stream_correct[2], stream_correct[3], stream_total[2], stream_total[3]"
+
+
+def test_what_a_run_recorded_is_a_parent(study: MadeUpStudy) -> None:
+    write_recorded(study, "probes", PROBES)
+    metrics(study)
+    assert "runs/replay/s0-o1/probes.parquet" in read_lineage(study.folder / "metrics/replay/s0-o1.parquet")["parents"]
+
+
+def test_a_probe_that_counts_more_hits_than_samples_is_refused(study: MadeUpStudy) -> None:
+    write_recorded(study, "probes", [probe(1, 0, "mole", 101)])
+    with pytest.raises(MatrixError, match="recorded"):
+        metrics(study)

@@ -11,7 +11,7 @@ from scipy import stats
 
 from palimpsest.core.streams import generator
 from palimpsest.statistics.compare import adjust
-from palimpsest.statistics.paired import paired_t
+from palimpsest.statistics.paired import paired_t, t_tests
 from palimpsest.statistics.wilcoxon import wilcoxon_p
 
 
@@ -46,14 +46,40 @@ CROSSED = {"order": list("aabb"), "seed": [0, 1, 0, 1]}
 
 
 def test_pairs_that_share_an_order_are_tested_by_order_where_its_interval_is_wider() -> None:
-    test = paired_t(np.array([0.10, 0.11, 0.30, 0.31]), "two-sided", 0.05, clusters=CROSSED)
+    test = paired_t(np.array([0.10, 0.11, 0.31, 0.30]), "two-sided", 0.05, clusters=CROSSED)
     expected = stats.ttest_1samp([0.105, 0.305], 0.0)
     assert (test.clustered_by, test.df, test.p) == ("order", 1, pytest.approx(expected.pvalue))
 
 
 def test_pairs_that_share_a_seed_are_tested_by_seed_where_its_interval_is_wider() -> None:
-    test = paired_t(np.array([0.10, 0.30, 0.11, 0.31]), "two-sided", 0.05, clusters=CROSSED)
+    test = paired_t(np.array([0.10, 0.31, 0.11, 0.30]), "two-sided", 0.05, clusters=CROSSED)
     assert (test.clustered_by, test.df, test.n) == ("seed", 1, 4)
+
+
+def test_orders_and_seeds_that_both_matter_are_tested_by_both() -> None:
+    """On a balanced grid the variance of the mean is (MS_order + MS_seed − MS_rest) / n, as the textbooks have it."""
+    grid = generator("tests", 4).random((4, 5)) + np.arange(4)[:, None] + 2 * np.arange(5)
+    clusters = {"order": np.repeat(np.arange(4), 5).tolist(), "seed": np.tile(np.arange(5), 4).tolist()}
+    test = paired_t(grid.ravel(), "two-sided", 0.05, clusters=clusters)
+    rest = grid - grid.mean(1, keepdims=True) - grid.mean(0) + grid.mean()
+    squares = 5 * grid.mean(1).var(ddof=1), 4 * grid.mean(0).var(ddof=1), (rest**2).sum() / 12
+    variance = (squares[0] + squares[1] - squares[2]) / 20
+    df = (20 * variance) ** 2 // (squares[0] ** 2 / 3 + squares[1] ** 2 / 4 + squares[2] ** 2 / 12)
+    assert (test.clustered_by, test.df) == ("order and seed", df)
+    assert test.standard_error == pytest.approx(variance**0.5)
+    assert test.p == pytest.approx(2 * stats.t.sf(grid.mean() / variance**0.5, df))
+
+
+def test_many_studies_at_once_give_what_each_gives_alone() -> None:
+    """The simulations run the code that analyses a study."""
+    clusters = {"order": [0, 0, 0, 1, 1, 1], "seed": [0, 1, 2] * 2}
+    studies = generator("tests", 5).normal(0.3, 1, (20, 6))
+    found = t_tests(studies, "two-sided", 0.05, 0.5, clusters)
+    for at, study in enumerate(studies):
+        alone = paired_t(study, "two-sided", 0.05, 0.5, clusters)
+        assert (alone.clustered_by, alone.df) == (found.by[at], found.df[at])
+        several = (found.p[at], found.ci_low[at], found.ci_high[at], found.p_equivalence[at])
+        assert several == pytest.approx((alone.p, alone.ci_low, alone.ci_high, alone.p_equivalence))
 
 
 def test_pairs_of_one_order_with_a_seed_each_are_independent() -> None:

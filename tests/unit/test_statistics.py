@@ -55,6 +55,7 @@ def comparison(name: str, **more: Any) -> dict[str, Any]:
 
 FORGETTING = {"name": "forgetting", "metric": "forgetting"}
 REVERSED = {"name": "reversed", "a": "finetune", "b": "replay"}
+CURIOUS = {"name": "curious", "metric": "backward_transfer"}
 AT_2 = {"name": "at_2", "metric": "average_accuracy_at_k", "index": 2}
 
 
@@ -80,6 +81,33 @@ def test_the_results_are_described_by_order_too(study: MadeUpStudy) -> None:
     analyse(study)
     rows = study.rows("statistics/orders.parquet", "orders", method="replay", by="order", level="o0", task="a")
     assert (rows[0]["n"], rows[0]["worst"]) == (5, 0.68)
+
+
+def test_exploratory_comparisons_are_in_no_family_and_confirm_nothing(study: MadeUpStudy) -> None:
+    """Announced as exploratory: p as it is, no simultaneous interval, and Holm's family keeps its size."""
+    with_it = analyse(study, secondary=[FORGETTING], exploratory=[comparison(**CURIOUS)])
+    rows = {row["comparison"]: row for row in with_it}
+    curious, forgetting = rows["curious"], rows["forgetting"]
+    assert (curious["role"], curious["verdict"], curious["confirmatory"]) == ("exploratory", "better", False)
+    assert (curious["reason"], curious["p_adjusted"]) == ("announced as exploratory", curious["p"])
+    assert (curious["ci_simultaneous_low"], forgetting["p_adjusted"]) == (None, forgetting["p"])
+
+
+def test_simultaneous_intervals_are_those_of_bonferroni_over_the_secondary_family(study: MadeUpStudy) -> None:
+    rows = {row["comparison"]: row for row in analyse(study, secondary=[FORGETTING, REVERSED, AT_2])}
+    expected = stats.ttest_1samp([0.20, 0.25, 0.19, 0.24, 0.20], 0.0).confidence_interval(1 - 0.05 / 3)
+    found = [rows["at_2"][f"ci_simultaneous_{side}"] for side in ("low", "high")]
+    assert found == [pytest.approx(expected.low), pytest.approx(expected.high)]
+    assert rows["accuracy"]["ci_simultaneous_low"] == rows["accuracy"]["ci_low"]
+
+
+def test_independent_pairs_have_a_bca_interval_and_nothing_that_crossed_ones_need(study: MadeUpStudy) -> None:
+    row = analyse(study)[0]
+    assert row["bootstrap"] == "BCa"
+    assert 0.19 < row["bootstrap_low"] < row["mean"] < row["bootstrap_high"] < 0.25
+    assert (row["ci_naive_low"], row["mixed_low"]) == (None, None)
+    assert "bootstrap: descriptive; in simulations with 5 pairs" in row["diagnostics"]
+    assert "mixed model: not fitted: no pairs share an order or a seed" in row["diagnostics"]
 
 
 def test_secondary_comparisons_are_exploratory_when_the_primary_one_does_not_reject(study: MadeUpStudy) -> None:
@@ -181,3 +209,31 @@ def test_a_unit_that_one_method_lacks_counts_as_a_failed_run(study: MadeUpStudy)
     study.stage("statistics", analysis=plan())
     row = study.rows("statistics/comparisons.parquet", "comparisons")[0]
     assert (row["n"], row["n_failed_a"], row["n_failed_b"]) == (2, 1, 0)
+
+
+def test_crossed_units_have_the_diagnostics_that_crossing_needs(tmp_path: Path) -> None:
+    """Three seeds × three orders, in which orders matter: every other interval, and what is to be said of it."""
+    study = MadeUpStudy(tmp_path)
+    orders = {"o0": ("a", "b"), "o1": ("b", "a"), "o2": ("a", "b")}
+    units = {f"s{seed}-{order}": tasks for order, tasks in orders.items() for seed in range(3)}
+    study.plan(units)
+    for at, (unit, tasks) in enumerate(units.items()):
+        gain = 20 + 8 * (at // 3) + at % 3 + (at == 4)
+        study.run(f"finetune/{unit}", tasks, [[90, 10], [30, 80]])
+        study.run(f"replay/{unit}", tasks, [[90, 10], [30 + gain, 80]])
+        for method in ("finetune", "replay"):
+            write_metrics(study.job("metrics"), f"{method}/{unit}", "sequential", {}, [PROTOCOL])
+    for method in ("finetune", "replay"):
+        study.stage("ledger", method=method)
+    study.stage("aggregate", methods=["finetune", "replay"])
+    study.stage("statistics", analysis=plan())
+    row = study.rows("statistics/comparisons.parquet", "comparisons")[0]
+    assert row["clustered_by"] in ("order", "order and seed")
+    assert row["ci_low"] < row["ci_naive_low"] < row["mean"] < row["ci_naive_high"] < row["ci_high"]
+    assert row["bootstrap"] == "percentile over orders and seeds"
+    assert row["mixed_sd_order"] > row["mixed_sd_rest"]
+    assert "naive: in simulations with 2 orders or seeds" in row["diagnostics"]
+    found = study.rows("statistics/orders.parquet", "orders", method="replay", by="variance", task="a")
+    assert {part["level"]: part["variance"] is None for part in found} == dict.fromkeys(
+        ("order", "seed", "rest"), False
+    )

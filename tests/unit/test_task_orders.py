@@ -5,9 +5,10 @@ from __future__ import annotations
 import itertools
 
 import pytest
+from pydantic import ValidationError
 
 from palimpsest.core.errors import StudyError
-from palimpsest.plan.orders import balance, describe_balance, task_orders, williams_square
+from palimpsest.plan.orders import balance, describe_balance, neighbour_similarity, task_orders, williams_square
 from palimpsest.plan.study import Orders
 
 T3, T4 = ["t1", "t2", "t3"], ["t1", "t2", "t3", "t4"]
@@ -106,6 +107,85 @@ def test_explicit_orders_are_taken_as_they_stand():
     """The listed orders come out under o0, o1 in their own sequence."""
     listed = [["t3", "t1", "t2"], T3]
     assert task_orders(Orders(kind="explicit", explicit=listed), T3, "") == {"o0": listed[0], "o1": listed[1]}
+
+
+ALIKE = {"t1": {"t2": 0.9, "t3": 0.5, "t4": 0.1}, "t2": {"t3": 0.8, "t4": 0.2}, "t3": {"t4": 0.7}}
+
+
+def stratified(count=4, similarity=ALIKE, tasks=T4, **more):
+    return orders(tasks, kind="stratified", count=count, similarity=similarity, **more)
+
+
+def test_stratified_orders_spread_over_the_similarity_of_neighbours():
+    """One order comes from each quarter of all 24, from neighbours that differ to neighbours that are alike."""
+    everything = sorted(neighbour_similarity(order, ALIKE) for order in itertools.permutations(T4))
+    made = [neighbour_similarity(order, ALIKE) for order in stratified()]
+    for quarter, value in enumerate(made):
+        assert everything[6 * quarter] <= value <= everything[6 * quarter + 5]
+    assert made[0] < made[-1]
+
+
+def test_as_many_stratified_orders_as_there_are_is_all_of_them():
+    """Parts of one order each."""
+    assert sorted(map(tuple, stratified(24))) == sorted(itertools.permutations(T4))
+
+
+def test_stratified_orders_are_a_function_of_their_seed():
+    """The same study gives the same orders; another seed others; a table in full gives what its half gives."""
+    full = {a: {b: ALIKE.get(a, {}).get(b, ALIKE.get(b, {}).get(a)) for b in T4 if b != a} for a in T4}
+    assert stratified() == stratified() == stratified(similarity=full)
+    assert stratified(seed=1) != stratified()
+
+
+def test_orders_of_many_tasks_are_stratified_among_drawn_ones():
+    """Ten tasks have too many orders to list; similarity by distance on a line."""
+    tasks = [f"t{n}" for n in range(10)]
+    line = {a: {b: 1 - abs(i - j) / 10 for j, b in enumerate(tasks) if j > i} for i, a in enumerate(tasks)}
+    made = stratified(5, line, tasks)
+    values = [neighbour_similarity(order, line) for order in made]
+    assert all(sorted(order) == tasks for order in made)
+    assert values == sorted(values)
+    assert values[-1] - values[0] > 0.1
+
+
+@pytest.mark.parametrize(
+    ("change", "what"),
+    [
+        ({"t3": {}}, "two tasks have no similarity"),
+        ({"t4": {"t3": 0.6}}, "not symmetric"),
+        ({"t4": {"t5": 0.6}}, "names a task that is not there"),
+    ],
+)
+def test_a_table_that_is_no_symmetric_one_of_all_tasks_is_refused(change, what):
+    """A missing pair, two numbers for one pair, an unknown task."""
+    with pytest.raises(StudyError, match=what) as error:
+        stratified(similarity=ALIKE | change)
+    assert error.value.where.startswith("study.yaml:1 design.orders.similarity")
+
+
+def test_a_table_belongs_to_stratified_orders_alone():
+    """Stratified without a table, and another kind with one, are refused."""
+    for section in ({"kind": "stratified", "count": 2}, {"kind": "canonical", "similarity": ALIKE}):
+        with pytest.raises(ValidationError, match="similarity"):
+            Orders(**section)
+
+
+def test_temporal_is_the_order_that_the_benchmark_declares():
+    """One order, not the canonical one."""
+    made = task_orders(Orders(kind="temporal"), T3, "here", ["t2", "t3", "t1"])
+    assert made == {"o0": ["t2", "t3", "t1"]}
+
+
+def test_temporal_is_refused_where_the_benchmark_declares_none():
+    """Split digits did not come about in an order."""
+    with pytest.raises(StudyError, match="declares no temporal order"):
+        orders(T3, kind="temporal")
+
+
+def test_the_balance_of_stratified_orders_tells_what_they_span():
+    """The line ends with the least and the greatest mean similarity of neighbours."""
+    line = describe_balance([["t1", "t2", "t3", "t4"], ["t2", "t4", "t1", "t3"]], ALIKE)
+    assert line.endswith("mean similarity of neighbours 0.27 to 0.80")
 
 
 def test_balance_counts_positions_and_neighbours():

@@ -59,6 +59,10 @@ def test_a_secondary_comparison_has_its_adjusted_p_too() -> None:
     assert "p = 0.700 (adjusted = 0.900)" in evidence
 
 
+def test_an_exploratory_comparison_has_no_adjusted_p() -> None:
+    assert "adjusted" not in wording.evidence({**ROW, "role": "exploratory"})
+
+
 def test_the_test_of_equivalence_is_left_out_where_it_had_no_part_in_the_verdict() -> None:
     assert wording.equivalence(ROW)
     assert not wording.equivalence({**ROW, "verdict": "better"})
@@ -95,10 +99,19 @@ def test_failed_runs_are_counted_and_bounded() -> None:
         ("secondary", True, "inconclusive", "secondary, confirmatory"),
         ("secondary", False, "better", "secondary, exploratory"),
         ("primary", False, None, "primary, no verdict"),
+        ("exploratory", False, "better", "exploratory"),
     ],
 )
 def test_the_standing_is_the_one_of_the_table(role: str, confirmatory: bool, verdict: str, standing: str) -> None:
     assert wording.standing({**ROW, "role": role, "confirmatory": confirmatory, "verdict": verdict}) == standing
+
+
+def test_the_other_intervals_are_those_that_are_there() -> None:
+    """Simultaneous ones of secondary comparisons alone: of the primary one it is the interval itself."""
+    more = {"ci_simultaneous_low": -0.02, "ci_simultaneous_high": 0.06, "bootstrap": "BCa", "bootstrap_low": 0.01}
+    found = wording.other_intervals({**ROW, **more, "role": "secondary", "bootstrap_high": 0.03})
+    assert found == "simultaneous −2.0 to +6.0; BCa bootstrap +1.0 to +3.0"
+    assert wording.other_intervals({**ROW, **more, "bootstrap_low": None}) == "none"
 
 
 def test_the_worst_task_has_its_bounds() -> None:

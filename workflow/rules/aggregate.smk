@@ -1,6 +1,7 @@
 rule aggregate:
     input:
         code=f"{STUDY}/plan/code/rules/aggregate.json",
+        units=f"{STUDY}/plan/units.parquet",
         ledger=[f"{STUDY}/audit/ledger/{method}.parquet" for method in grid.methods],
     output:
         f"{STUDY}/aggregate/metrics.parquet",

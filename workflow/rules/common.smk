@@ -2,13 +2,18 @@
 
 import json
 import re
+import sys
 from pathlib import Path
 
 from snakemake.exceptions import WorkflowError
 
 from palimpsest.core.errors import PalimpsestError
 from palimpsest.plan.lock import lock_path
-from palimpsest.plan.open import forget_other_programs, one_workflow_at_a_time, open_study, study_file
+from palimpsest.plan.open import forget_what_is_stale, one_workflow_at_a_time, open_study, study_file
+
+# Who only asks is let through while a workflow runs, and changes nothing. Snakemake does not tell it at this point.
+QUERIES = {"-n", "--dry-run", "--dryrun", "--lint", "--list", "--list-rules", "--summary", "--detailed-summary"}
+QUERIES |= {"--dag", "--rulegraph", "--filegraph", "--d3dag", "--report", "--unlock", "--list-input-changes"}
 
 try:
     STUDY_FILE = study_file(
@@ -17,10 +22,10 @@ try:
     study, grid = open_study(STUDY_FILE)
     STUDY = f"results/{study.study}"
     PROGRAMS = grid.programs()
-    if workflow.is_main_process and not workflow.dryrun:
+    if workflow.is_main_process and not QUERIES.intersection(sys.argv):
         HELD = one_workflow_at_a_time(Path(STUDY))
-        forget_other_programs(Path(STUDY), PROGRAMS)
-except PalimpsestError as error:
+        forget_what_is_stale(Path(STUDY), lock_path(STUDY_FILE), grid, PROGRAMS)
+except (PalimpsestError, OSError) as error:
     raise WorkflowError(str(error)) from None
 
 BATCHES = grid.batches(study.execution.runs_per_job)

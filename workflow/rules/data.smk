@@ -8,7 +8,7 @@ rule data:
         f"{STUDY}/telemetry/logs/data.log",
     params:
         study=study.study,
-        benchmark=grid.benchmark,
+        benchmark=lambda wildcards: grid.benchmark,
     shell:
         "palimpsest stage data --study results/{params.study} --code plan/code/rules/data.json"
         " --benchmark {params.benchmark:q} > {log} 2>&1"

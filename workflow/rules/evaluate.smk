@@ -17,8 +17,8 @@ for batch in BATCHES:
         params:
             study=study.study,
             method=batch.method,
-            shared=grid.shared(batch.method),
-            units=batch.units,
+            shared=lambda wildcards, batch=batch: grid.shared(batch.method),
+            units=lambda wildcards, batch=batch: batch.units,
         shell:
             "palimpsest stage evaluate --study results/{params.study} --code plan/code/evaluate/{params.method}.json"
             " --method {params.method} --shared {params.shared:q} --units {params.units:q} > {log} 2>&1"

@@ -7,6 +7,8 @@ for batch in BATCHES:
             code=f"{STUDY}/plan/code/rules/metrics.json",
             units=f"{STUDY}/plan/units.parquet",
             matrices=batch.paths(f"{STUDY}/evaluation/{{run}}/matrix.parquet"),
+            # Collected with them: what a run recorded of probes and of its stream.
+            outcomes=batch.paths(f"{STUDY}/runs/{{run}}/outcome.parquet"),
             references=[f"{STUDY}/evaluation/{run}/matrix.parquet" for run in grid.reference_runs(batch)],
         output:
             batch.paths(f"{STUDY}/metrics/{{run}}.parquet"),
@@ -16,7 +18,7 @@ for batch in BATCHES:
             study=study.study,
             schedule=grid.schedule(batch.method),
             runs=json.dumps([run.run for run in batch.runs]),
-            references=json.dumps(grid.references(batch)),
+            references=lambda wildcards, batch=batch: json.dumps(grid.references(batch)),
             protocols=json.dumps(grid.protocols),
         shell:
             "palimpsest stage metrics --study results/{params.study} --code plan/code/rules/metrics.json"

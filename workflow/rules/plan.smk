@@ -21,8 +21,10 @@ rule plan:
         f"{STUDY}/plan/runs.parquet",
     log:
         f"{STUDY}/telemetry/logs/plan.log",
+    # First, so that `palimpsest status` knows the plan.
     priority: 1
     params:
         study=study.study,
+        plan=grid.plan["hash"],
     shell:
         "palimpsest stage plan --study results/{params.study} --code plan/code/rules/plan.json --lock {input.lock:q} > {log} 2>&1"

@@ -1,6 +1,7 @@
 rule statistics:
     input:
         code=f"{STUDY}/plan/code/rules/statistics.json",
+        units=f"{STUDY}/plan/units.parquet",
         tables=[f"{STUDY}/aggregate/{table}.parquet" for table in ("metrics", "summary", "costs")],
     output:
         f"{STUDY}/statistics/comparisons.parquet",
@@ -10,7 +11,7 @@ rule statistics:
         f"{STUDY}/telemetry/logs/statistics.log",
     params:
         study=study.study,
-        analysis=grid.analysis,
+        analysis=lambda wildcards: grid.analysis,
     shell:
         "palimpsest stage statistics --study results/{params.study} --code plan/code/rules/statistics.json"
         " --analysis {params.analysis:q} > {log} 2>&1"

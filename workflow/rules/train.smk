@@ -1,5 +1,6 @@
 # One rule for each block of stages and each batch of runs. A single rule that depended on itself by a wildcard could
 # train earlier stages again when code changes during a run. `shell` is bound late: what varies travels through params.
+# Texts of a study go through functions: Snakemake would take `{word}` in a plain one for a wildcard.
 
 for batch in BATCHES:
     for block in batch.blocks(study.execution.stages_per_job):
@@ -18,16 +19,19 @@ for batch in BATCHES:
                 f"{STUDY}/telemetry/logs/train/{batch.name}/{block.name}.log",
             retries: study.execution.retries
             threads: study.numerics.threads
+            resources:
+                # Not a parameter: another pace changes no result and reruns nothing.
+                checkpoint_seconds=str(study.execution.checkpoint_seconds),
             params:
                 study=study.study,
                 method=batch.method,
-                shared=grid.shared(batch.method),
-                units=batch.units,
+                shared=lambda wildcards, batch=batch: grid.shared(batch.method),
+                units=lambda wildcards, batch=batch: batch.units,
                 stages=",".join(map(str, block.stages)),
             shell:
                 "palimpsest stage train --study results/{params.study} --code plan/code/{params.method}.json"
                 " --method {params.method} --shared {params.shared:q} --units {params.units:q}"
-                " --stages {params.stages} > {log} 2>&1"
+                " --stages {params.stages} --checkpoint-seconds {resources.checkpoint_seconds} > {log} 2>&1"
 
     rule:
         name:
@@ -44,8 +48,8 @@ for batch in BATCHES:
         params:
             study=study.study,
             method=batch.method,
-            shared=grid.shared(batch.method),
-            units=batch.units,
+            shared=lambda wildcards, batch=batch: grid.shared(batch.method),
+            units=lambda wildcards, batch=batch: batch.units,
         shell:
             "palimpsest stage collect --study results/{params.study} --code plan/code/rules/collect.json"
             " --method {params.method} --shared {params.shared:q} --units {params.units:q} > {log} 2>&1"

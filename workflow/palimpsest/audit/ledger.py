@@ -32,7 +32,7 @@ def shard_path(name: str) -> str:
 
 
 def write_method_shard(job: Job, method: str) -> None:
-    """Write the shard of a method: its program, and all artifacts of its runs up to their metrics.
+    """Write the shard of a method: its programs, and all artifacts of its runs up to their metrics.
 
     Args:
         job: the open job; the plan becomes its parent. The listed artifacts do not: the rows say more.
@@ -43,7 +43,7 @@ def write_method_shard(job: Job, method: str) -> None:
     """
     planned = _planned_runs(job, method)
     _require_planned_runs(job, planned)
-    paths = {f"plan/code/{method}.json", *recorded_paths(job.study, f"plan/code/{method}")}
+    paths = {f"plan/code/{method}.json", f"plan/code/evaluate/{method}.json"}
     for run in planned:
         paths.update(_paths_of_run(job, run))
     _write_shard(job, method, paths)
@@ -82,7 +82,8 @@ def _require_planned_runs(job: Job, planned: Mapping[str, str]) -> None:
     """Compare the specification of every evaluated run with the plan's: Snakemake's notes are no evidence of it."""
     for run in planned:
         matrix = job.study / f"evaluation/{run}/matrix.parquet"
-        if matrix.is_file() and read_lineage(matrix)["spec"] != planned[run]:
+        check_artifact(job.study, f"evaluation/{run}/matrix.parquet")
+        if read_lineage(matrix)["spec"] != planned[run]:
             raise ArtifactError(
                 "a run is not the one that the plan describes",
                 where=str(matrix),

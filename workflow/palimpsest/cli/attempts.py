@@ -27,10 +27,9 @@ class Attempts:
         """Note beginning and end of an attempt; an exception passes through, noted with its text."""
         attempt, began = uuid.uuid4().hex, time.monotonic()
         self._note("started", attempt, stage, host=socket.gethostname(), process=os.getpid())
-        outcome = "killed"
+        outcome = "finished"
         try:
             yield
-            outcome = "finished"
         except BaseException as error:
             outcome = f"failed: {type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
             raise

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from dataclasses import asdict
 from typing import Any
 
@@ -75,9 +76,14 @@ class Catalogs:
             "reference": "; ".join(module.REFERENCE for module in method.parts.values()),
         }
 
-    def metric_index(self, name: str, where: str) -> str | None:
-        """Over what the values of a metric run."""
-        return METRICS.load(name, where).METRIC.index
+    def metric(self, name: str, where: str) -> dict[str, Any]:
+        """Over what the values of a metric run, where it is undefined, and which references it needs."""
+        module = METRICS.load(name, where)
+        inputs = inspect.signature(getattr(module, name)).parameters
+        needs = [reference for reference in REFERENCES if any(key.startswith(reference) for key in inputs)]
+        recorded = {"probes": ("after_batches", "probe_"), "the stream": ("stream_",)}
+        needs += [what for what, keys in recorded.items() if any(key.startswith(keys) for key in inputs)]
+        return {"index": module.METRIC.index, "undefined_in": module.METRIC.undefined_in, "needs": needs}
 
 
 def _options(schema: Any, values: dict[str, Any], file: YamlFile, place: tuple[str, ...]) -> Any:

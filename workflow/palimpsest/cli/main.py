@@ -3,23 +3,51 @@
 from __future__ import annotations
 
 import sys
+from typing import NoReturn
 
 import typer
 
 from palimpsest.core.catalog import Catalog
-from palimpsest.core.errors import PalimpsestError
+from palimpsest.core.errors import EnvironmentLacksError, PalimpsestError
 
 COMMANDS = Catalog("palimpsest.cli.commands", "command")
 STAGES = Catalog("palimpsest.cli.stages", "stage")
+# What training, its data and the workflow need, and the environment of the analysis has not.
+FULL_ENVIRONMENT = ("torch", "safetensors", "mlxtend", "snakemake")
 
 
 def main() -> None:
     """Run the command line; exit with 1 after an error that the user can act on."""
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(errors="replace")  # a terminal that cannot show a dash is no reason to fail
     try:
         _app()(standalone_mode=True)
     except PalimpsestError as error:
-        print(f"palimpsest: {error}", file=sys.stderr)
+        _fail(error)
+    except OSError as error:
+        place = f" ({error.filename})" if error.filename else ""
+        print(f"palimpsest: the system says: {error.strerror or error}{place}", file=sys.stderr)
+        print(
+            "  next:     mend it (space, permissions, path) and start again; nothing is half-written", file=sys.stderr
+        )
         sys.exit(1)
+    except ModuleNotFoundError as error:
+        if error.name not in FULL_ENVIRONMENT:
+            raise
+        _fail(
+            EnvironmentLacksError(
+                "this command does not work in the environment of the analysis",
+                where=" ".join(["palimpsest", *sys.argv[1:2]]),
+                expected=f"the package {error.name}, which the whole environment has",
+                got="an environment without it",
+                next="run it by envs/run palimpsest …, without --env analysis",
+            )
+        )
+
+
+def _fail(error: PalimpsestError) -> NoReturn:
+    print(f"palimpsest: {error}", file=sys.stderr)
+    sys.exit(1)
 
 
 def _app() -> typer.Typer:
@@ -28,7 +56,7 @@ def _app() -> typer.Typer:
     )
     app.callback()(_describe)
     for name in COMMANDS.names():
-        app.command(name)(COMMANDS.load(name, "the command line").command)
+        app.command(name.replace("_", "-"))(COMMANDS.load(name, "the command line").command)
     stages = typer.Typer(no_args_is_help=True, help="One step of the workflow, as its rules call it.")
     for name in STAGES.names():
         stages.command(name)(STAGES.load(name, "the command line").command)

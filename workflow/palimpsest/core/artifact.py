@@ -133,7 +133,7 @@ class Job:
                 next="remove the shard to have it made again; if the row stays away, the run is not part of the plan",
             )
         content = _existing(self.study, path).read_bytes()
-        _require_hash(self.study / path, hash_bytes(content), listed[str(path)], "the ledger")
+        _require_hash(self.study / path, hash_bytes(content), listed[str(path)], "the ledger", _remedy(path))
         return content
 
     def read_listed(self, path: str | Path, name: str, listed: Mapping[str, str]) -> pa.Table:
@@ -190,7 +190,7 @@ class Job:
 
     def _adopt(self, path: str | Path, digest: str) -> None:
         recorded = read_record(self.study, path)["sha256"]
-        _require_hash(self.study / path, digest, recorded, str(record_path(self.study, path)))
+        _require_hash(self.study / path, digest, recorded, str(record_path(self.study, path)), _remedy(path))
         self.parents[str(path)] = digest
 
 
@@ -267,9 +267,19 @@ def read_record(study: Path, path: str | Path) -> dict[str, Any]:
             where=str(study / path),
             expected=f"its hash in {place}",
             got="no such file",
-            next="remove the artifact to have it made again from its parents",
+            next=_remedy(path),
         )
-    return json.loads(place.read_bytes())
+    try:
+        record = json.loads(place.read_bytes())
+        return {**record, "sha256": record["sha256"]}
+    except (ValueError, KeyError, TypeError) as error:
+        raise ArtifactError(
+            "the record of an artifact is damaged",
+            where=str(place),
+            expected="JSON with the hashes of the artifact",
+            got=f"{type(error).__name__}: {error}",
+            next=_remedy(path),
+        ) from None
 
 
 def check_artifact(study: Path, path: str | Path) -> dict[str, Any]:
@@ -280,7 +290,7 @@ def check_artifact(study: Path, path: str | Path) -> dict[str, Any]:
     """
     place = _existing(study, path)
     record = read_record(study, path)
-    _require_hash(place, hash_file(place), record["sha256"], str(record_path(study, path)))
+    _require_hash(place, hash_file(place), record["sha256"], str(record_path(study, path)), _remedy(path))
     return record
 
 
@@ -306,6 +316,16 @@ def write_atomically(path: Path, content: bytes) -> None:
         raise
 
 
+def _remedy(path: str | Path) -> str:
+    """How an artifact is made again: Snakemake does it where a declared file is missing, so that is to be removed."""
+    name = Path(path)
+    if name.parts[0] == "runs" and name.name.startswith("stage-"):
+        return f"remove {name.parent / name.name.split('.')[0]}.json, the stage's record, and start snakemake"
+    if name.parts[0] == "report":
+        return "remove report/index.html and start snakemake"
+    return f"remove {name}, if it is there, and start snakemake: it is made again from its parents"
+
+
 def _existing(study: Path, path: str | Path) -> Path:
     place = study / path
     if not place.is_file():
@@ -314,7 +334,7 @@ def _existing(study: Path, path: str | Path) -> Path:
             where=str(place),
             expected="a file written by an earlier stage",
             got="no such file",
-            next="run snakemake: it makes what is missing",
+            next=_remedy(path),
         )
     return place
 
@@ -325,14 +345,14 @@ def _in_key_order(name: str, rows: pa.Table | Mapping[str, Iterable[Any]]) -> pa
     return table.sort_by([(column, "ascending") for column in declared.key]).combine_chunks()
 
 
-def _require_hash(place: Path, digest: str, recorded: str, source: str) -> None:
+def _require_hash(place: Path, digest: str, recorded: str, source: str, remedy: str) -> None:
     if digest != recorded:
         raise ArtifactError(
             "an artifact is not the one that was written",
             where=str(place),
             expected=f"sha256 {recorded}, as {source} says",
             got=f"sha256 {digest}",
-            next="find out who changed it; remove the file to have it made again from its parents",
+            next=f"find out who changed it; then {remedy}",
         )
 
 
@@ -359,5 +379,5 @@ def _require_schema(schema: pa.Schema, name: str, path: str | Path) -> None:
             where=str(path),
             expected=", ".join(f"{field.name} {field.type}" for field in expected),
             got=", ".join(f"{field.name} {field.type}" for field in schema),
-            next="remove the file to have it made again",
+            next=_remedy(path),
         )

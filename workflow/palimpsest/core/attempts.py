@@ -15,7 +15,7 @@ def attempts_log(study: Path, run: str) -> Path:
 def read_attempts(study: Path, run: str) -> list[dict[str, Any]]:
     """The lines of a run's log, oldest first; a line that was torn by a kill is left out."""
     path = attempts_log(study, run)
-    lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
+    lines = path.read_text(encoding="utf-8", errors="replace").splitlines() if path.is_file() else []
     return [parsed for line in lines if (parsed := _parse(line)) is not None]
 
 
@@ -30,6 +30,7 @@ def append_attempt(study: Path, run: str, line: dict[str, Any]) -> None:
 
 def _parse(line: str) -> dict[str, Any] | None:
     try:
-        return json.loads(line)
+        parsed = json.loads(line)
     except ValueError:
         return None
+    return parsed if isinstance(parsed, dict) and {"event", "attempt", "stage"} <= parsed.keys() else None

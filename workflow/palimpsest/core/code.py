@@ -18,6 +18,7 @@ from palimpsest.core.errors import CodeChangedError
 from palimpsest.core.hashing import hash_bytes, hash_json
 
 PACKAGE = Path(__file__).resolve().parents[1]
+DATA_SUFFIXES = {".j2", ".css"}
 ENVIRONMENT_LOCK = PACKAGE.parents[1] / "envs" / "requirements.lock"
 
 
@@ -25,7 +26,7 @@ def program(entry: str, modules: Iterable[str] = ()) -> dict[str, Any]:
     """What a rule runs: hash and files of the static import closure of its entry point.
 
     Args:
-        entry: dotted name of the module that the rule starts ("palimpsest.cli.train").
+        entry: dotted name of the module that the rule starts ("palimpsest.cli.stages.train").
         modules: further modules that it finds by name (the run's method, benchmark, model), with their closures.
 
     Returns:
@@ -83,11 +84,19 @@ def _read(path: Path) -> tuple[str, tuple[str, ...]]:
 
 def _without_docstrings(tree: ast.Module) -> ast.Module:
     for node in ast.walk(tree):
-        if not isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-            continue
-        if ast.get_docstring(node, clean=False) is not None:
-            node.body = node.body[1:] or [ast.Pass()]
+        body = getattr(node, "body", None)
+        if isinstance(body, list):
+            node.body = [statement for statement in body if not _is_text(statement)] or [ast.Pass()]
     return tree
+
+
+def _is_text(statement: ast.AST) -> bool:
+    """A docstring of whatever it stands under: a text alone does nothing."""
+    return (
+        isinstance(statement, ast.Expr)
+        and isinstance(statement.value, ast.Constant)
+        and isinstance(statement.value.value, str)
+    )
 
 
 def _imports(node: ast.AST) -> list[str]:
@@ -106,5 +115,5 @@ def _path(module: str) -> Path | None:
 
 
 def _data_files(folder: Path) -> dict[str, str]:
-    paths = [path for path in sorted(folder.iterdir()) if path.is_file() and path.suffix not in {".py", ".pyc"}]
+    paths = [path for path in sorted(folder.iterdir()) if path.suffix in DATA_SUFFIXES]
     return {str(path.relative_to(PACKAGE.parent)): hash_bytes(path.read_bytes()) for path in paths}

@@ -49,6 +49,10 @@ class MatrixError(PalimpsestError):
     """An accuracy matrix is not what metrics are defined on."""
 
 
+class EnvironmentLacksError(PalimpsestError):
+    """A command needs packages that this environment does not have."""
+
+
 class SeveralErrors(PalimpsestError):
     """Several independent problems, reported together."""
 
@@ -64,3 +68,7 @@ class SeveralErrors(PalimpsestError):
 
 def _indent(text: str) -> str:
     return text.replace("\n", "\n" + " " * 12)
+
+
+class StoppedError(Exception):
+    """Training was asked to stop: its resume file is written, and the same command goes on from there."""

@@ -8,14 +8,26 @@ from typing import Any
 
 import rfc8785
 
+from palimpsest.core.errors import PalimpsestError
+
 
 def canonical_json(content: Any) -> bytes:
     """Serialise plain content (dict, list, str, int, finite float, bool, None) to its one canonical form.
 
     Raises:
-        ValueError: the content holds something that JSON cannot say (NaN, infinity, an integer beyond 2**53).
+        PalimpsestError: the content holds what JSON cannot say: NaN, infinity, an integer beyond 2**53, or half a
+            character.
     """
-    return rfc8785.dumps(content)
+    try:
+        return rfc8785.dumps(content)
+    except (rfc8785.CanonicalizationError, UnicodeEncodeError) as error:
+        raise PalimpsestError(
+            "a value cannot be written as JSON",
+            where="the study, or what follows from it",
+            expected="finite numbers, integers up to 2**53, whole characters",
+            got=str(error),
+            next="correct the value in the study file",
+        ) from None
 
 
 def hash_json(content: Any) -> str:

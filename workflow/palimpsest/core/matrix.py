@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -24,7 +24,12 @@ _LOWEST, _N_POWERS = -172, 304
 _Cell = tuple[int, str]
 
 
-def matrix(predictions: Iterable[pa.RecordBatch], protocol: str, trained: Mapping[int, str]) -> dict[str, list[Any]]:
+def matrix(
+    predictions: Iterable[pa.RecordBatch],
+    protocol: str,
+    trained: Mapping[int, str],
+    choosable: Mapping[int, Collection[str]] | None = None,
+) -> dict[str, list[Any]]:
     """The accuracy matrix of predictions, as columns of the table `matrix`.
 
     In a class-incremental study the choice within the sample's own task is given too, as the protocol
@@ -35,6 +40,8 @@ def matrix(predictions: Iterable[pa.RecordBatch], protocol: str, trained: Mappin
         predictions: rows with (at least) the columns `COLUMNS`, in any order and in batches of any size.
         protocol: of the study.
         trained: the task that each stage trained.
+        choosable: the tasks whose outputs a class-incremental prediction may choose from, by stage; all if left out.
+            The others would score 0 by construction: their cells are left out, as not measured.
     """
     chosen = {**IN_TASK, **(OVER_ALL if protocol == "class_incremental" else {})}
     counts = {name: _Counts(*columns) for name, columns in chosen.items()}
@@ -44,6 +51,8 @@ def matrix(predictions: Iterable[pa.RecordBatch], protocol: str, trained: Mappin
     rows: dict[str, list[Any]] = defaultdict(list)
     for name, part in counts.items():
         for (stage, task), cell in sorted(part.cells.items()):
+            if name in OVER_ALL and choosable is not None and task not in choosable[stage]:
+                continue
             rows["protocol"].append(name)
             rows["stage"].append(stage)
             rows["trained_task"].append(trained[stage])

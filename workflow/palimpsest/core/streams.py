@@ -10,6 +10,7 @@ init      seed, parameter name                                         the initi
 batches   seed, task, visit, epoch                                     the order of the samples within an epoch
 method    seed, order, method, task, visit, purpose and step           what a method draws (buffer, Fisher labels)
 split     benchmark seed, data set, class                              which sample is for training, validation, test
+bootstrap comparison, or method, protocol and task                which pairs or runs a bootstrap resamples
 orders    design seed                                                  the task orders of a `random` design
 ========= ============================================================ ==========================================
 """

@@ -19,7 +19,7 @@ from palimpsest.methods._method import Method, load_method
 from palimpsest.training.checkpoint import read_checkpoint
 from palimpsest.training.exact import be_exact
 from palimpsest.training.learner import fresh_model
-from palimpsest.training.stage import training_mask
+from palimpsest.training.stage import seen_tasks, training_mask
 from palimpsest.training.stages import checkpoint_of, read_record
 
 Columns = dict[str, Any]
@@ -42,9 +42,18 @@ def evaluate_run(job: Job, run: str, spec: dict[str, Any]) -> None:
 
 
 def matrix(predictions: pa.Table, spec: dict[str, Any]) -> Columns:
-    """The accuracy matrix of predictions, as columns of the table `matrix` (see `core.matrix`)."""
+    """The accuracy matrix of predictions, as columns of the table `matrix` (see `core.matrix`).
+
+    Under the mask `seen`, a task that was not trained yet would score 0 by construction: its cell is left out, as not
+    measured.
+    """
     trained = {stage["stage"]: stage["task"] for stage in spec["stages"]}
-    return count(predictions.to_batches(max_chunksize=ROWS_AT_ONCE), spec["protocol"], trained)
+    choosable = (
+        {stage["stage"]: seen_tasks(spec, stage) for stage in spec["stages"]}
+        if spec["evaluation_mask"] == "seen"
+        else None
+    )
+    return count(predictions.to_batches(max_chunksize=ROWS_AT_ONCE), spec["protocol"], trained, choosable)
 
 
 class _TestSamples:

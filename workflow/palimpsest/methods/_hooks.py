@@ -63,7 +63,8 @@ class Context:
         step: number of the optimizer step within the run, from 1; 0 before the first.
         key: what the method's random streams depend on: seed, order, method.
         mask: outputs that each label's loss may see, `[n_outputs, n_outputs]` bool, or none for all.
-        samples: gives training samples of the stage by index, inputs and labels; its length is their number.
+        n_samples: number of training samples of the stage.
+        samples: gives training samples of the stage by index: inputs and labels.
     """
 
     model: nn.Module

@@ -28,7 +28,9 @@ class Hyperparameters(BaseModel):
     """Hyperparameters of `ewc`."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
-    strength: float = Field(ge=0, allow_inf_nan=False, description="λ, weight of the penalty.", examples=[30.0])
+    strength: float = Field(
+        ge=0, le=1e30, allow_inf_nan=False, description="λ, weight of the penalty.", examples=[30.0]
+    )
     fisher_samples: int = Field(
         ge=1, description="Training samples over which the Fisher is estimated.", examples=[200]
     )

@@ -5,9 +5,10 @@ from __future__ import annotations
 import inspect
 import re
 from dataclasses import dataclass
+from functools import cache
 
 from palimpsest.metrics import METRICS
-from palimpsest.metrics._declaration import Direction
+from palimpsest.metrics._declaration import Direction, Elsewhere, Index
 
 
 @dataclass(frozen=True)
@@ -21,6 +22,9 @@ class Description:
         reference: where the formula comes from.
         direction: which values are better.
         is_accuracy: printed in percent; if not, it is a difference of accuracies, in percentage points.
+        index: what its values run over.
+        elsewhere: what published programs compute under this name or one that is taken for it, and what else they
+            compute with the same values.
     """
 
     name: str
@@ -29,6 +33,8 @@ class Description:
     reference: str
     direction: Direction
     is_accuracy: bool
+    index: Index | None
+    elsewhere: tuple[Elsewhere, ...]
 
 
 def describe(name: str) -> Description:
@@ -50,4 +56,18 @@ def describe(name: str) -> Description:
         reference=module.REFERENCE,
         direction=metric.direction,
         is_accuracy=metric.is_accuracy,
+        index=metric.index,
+        elsewhere=_elsewhere(name),
     )
+
+
+@cache
+def facts() -> tuple[tuple[str, Elsewhere], ...]:
+    """What is known of other programs: every fact with the metric in whose file it stands."""
+    modules = {name: METRICS.load(name, "metrics") for name in METRICS.names()}
+    return tuple((name, fact) for name, module in modules.items() for fact in getattr(module, "ELSEWHERE", ()))
+
+
+def _elsewhere(name: str) -> tuple[Elsewhere, ...]:
+    own = [fact for metric, fact in facts() if metric == name]
+    return (*own, *(fact for metric, fact in facts() if metric != name and fact.ours == name))

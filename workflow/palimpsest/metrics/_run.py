@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,8 @@ from palimpsest.core.errors import MatrixError, StudyError
 from palimpsest.core.tables import TABLES
 from palimpsest.metrics import METRICS
 from palimpsest.metrics._declaration import Inputs
-from palimpsest.metrics._evaluate import declaration, missing, values
+from palimpsest.metrics._evaluate import declaration, rows
+from palimpsest.metrics._recorded import count_probes, probe_inputs, read_recorded, stream_inputs
 
 # What is defined for a run of each schedule; None stands for every metric. An isolated model saw one task only: the
 # last row of its matrix is no result on a sequence.
@@ -102,7 +104,7 @@ def write_metrics(
     """Compute every metric that is defined for a run and write `metrics/METHOD/UNIT.parquet`.
 
     Args:
-        job: the open job; the units and the matrices become its parents.
+        job: the open job; the units, the matrices, and what the run recorded become its parents.
         run: METHOD/UNIT.
         schedule: what the run trains on, a key of `METRICS_OF_SCHEDULE`.
         references: METHOD/UNIT of the reference runs by what they are, the keys of `SCHEDULE_OF_REFERENCE`.
@@ -128,17 +130,30 @@ def write_metrics(
     others = {
         role: reader.reference(job, reference, SCHEDULE_OF_REFERENCE[role]) for role, reference in references.items()
     }
-    rows: list[dict[str, Any]] = []
-    for protocol in sorted({*own, *protocols}):
+    probes, stream = (read_recorded(job, run, name) for name in ("probes", "prequential"))
+    found_rows: list[dict[str, Any]] = []
+    scored_under = sorted({*own, *protocols})
+    for protocol in scored_under:
         evaluation = own.get(protocol) or Evaluation(run, schedule, reader.orders[_unit(run)], {})
-        rows += metric_rows(
-            evaluation, protocol, {role: found[protocol] for role, found in others.items() if protocol in found}
-        )
+        found = {role: by_protocol[protocol] for role, by_protocol in others.items() if protocol in by_protocol}
+        recorded = {}
+        if METRICS_OF_SCHEDULE[schedule] is None:
+            recorded = probe_inputs(probes, evaluation.order, protocol, evaluation.cells)
+            recorded |= stream_inputs(
+                stream if protocol == _trained_under(scored_under) else None, len(evaluation.order)
+            )
+        found_rows += metric_rows(evaluation, protocol, found, recorded)
     job.write_table(
         f"metrics/{run}.parquet",
         "metrics",
-        {name: [row[name] for row in rows] for name in TABLES["metrics"].schema.names},
+        {name: [row[name] for row in found_rows] for name in TABLES["metrics"].schema.names},
+        n_probes=count_probes(probes),
     )
+
+
+def _trained_under(protocols: list[str]) -> str:
+    # Beside its own protocol a study has at most the choice within the task; the stream knows only the own one.
+    return next((protocol for protocol in protocols if protocol != "task_incremental"), "task_incremental")
 
 
 def read_orders(job: Job) -> dict[str, tuple[str, ...]]:
@@ -150,8 +165,20 @@ def read_orders(job: Job) -> dict[str, tuple[str, ...]]:
     return {unit: tuple(tasks) for unit, tasks in orders.items()}
 
 
-def metric_rows(evaluation: Evaluation, protocol: str, references: Mapping[str, Evaluation]) -> list[dict[str, Any]]:
-    """Rows of the table `metrics` for one run under one protocol, its references scored under the same one."""
+def metric_rows(
+    evaluation: Evaluation,
+    protocol: str,
+    references: Mapping[str, Evaluation],
+    recorded: Mapping[str, np.ndarray] = MappingProxyType({}),
+) -> list[dict[str, Any]]:
+    """Rows of the table `metrics` for one run under one protocol, its references scored under the same one.
+
+    Args:
+        evaluation: the run's own matrix.
+        protocol: under which all matrices were scored.
+        references: matrices of the reference runs by what they are.
+        recorded: inputs from probes and the stream, where the run has them.
+    """
     for reference in references.values():
         _require_same_samples(evaluation, reference)
     inputs = Inputs(
@@ -160,6 +187,7 @@ def metric_rows(evaluation: Evaluation, protocol: str, references: Mapping[str, 
         n_total=_n_total(evaluation),
         first_stage=evaluation.stages[0],
         **_reference_accuracies(evaluation, references),
+        **recorded,
     )
     defined = METRICS_OF_SCHEDULE[evaluation.schedule]
     names = METRICS.names() if defined is None else sorted(defined)
@@ -167,23 +195,12 @@ def metric_rows(evaluation: Evaluation, protocol: str, references: Mapping[str, 
 
 
 def _rows_of_metric(name: str, evaluation: Evaluation, inputs: Inputs) -> list[dict[str, Any]]:
-    metric = declaration(name)
-    index = {None: [None], "k": list(evaluation.stages), "task": evaluation.tasks}[metric.index]
-    cells = zip(index, np.atleast_1d(values(name, inputs)), missing(name, inputs), strict=True)
+    own = {"run": evaluation.run, "protocol": inputs.protocol}
+    at_stages = declaration(name).index == "k"
     return [
-        {
-            "run": evaluation.run,
-            "protocol": inputs.protocol,
-            "metric": name,
-            "index": at if metric.index == "k" else None,
-            "task": at if metric.index == "task" else None,
-            "value": None if np.isnan(value) else float(value),
-            "unit": metric.unit,
-            "direction": metric.direction,
-            "missing": reason,
-        }
-        for at, value, reason in cells
-        if metric.index != "k" or _planned(evaluation, at)
+        {**row, **own, "task": None if row["task"] is None else evaluation.tasks[row["task"] - 1]}
+        for row in rows(name, inputs)
+        if not at_stages or _planned(evaluation, row["index"])
     ]
 
 

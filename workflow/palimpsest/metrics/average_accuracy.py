@@ -4,10 +4,29 @@ from __future__ import annotations
 
 import numpy as np
 
-from palimpsest.metrics._declaration import Metric
+from palimpsest.metrics._declaration import Elsewhere, Metric
 
 REFERENCE = "Lopez-Paz and Ranzato, Gradient Episodic Memory for Continual Learning, NeurIPS 2017, eq. 2"
 METRIC = Metric(direction="higher", range=(0.0, 1.0), square=False)
+ELSEWHERE = (
+    Elsewhere(
+        program="GEM",
+        name="Final Accuracy",
+        place="facebookresearch/GradientEpisodicMemory, metrics/metrics.py",
+        ours="average_accuracy",
+        remark=(
+            "its a[k, j] leave the last test sample of a task unscored and count it in the divisor (main.py, "
+            "eval_tasks)"
+        ),
+    ),
+    Elsewhere(
+        program="A-GEM",
+        name="ACC (average_acc_stats_across_runs)",
+        place="facebookresearch/agem, utils/utils.py",
+        ours="average_accuracy",
+        remark="in percent; the SD over runs has the divisor n, not n − 1",
+    ),
+)
 
 
 def average_accuracy(accuracy: np.ndarray) -> np.ndarray:

@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import numpy as np
 
-from palimpsest.metrics._declaration import Metric
+from palimpsest.metrics._declaration import Elsewhere, Metric
 from palimpsest.metrics.learning_accuracy import learning_accuracy
 
 REFERENCE = (
     "Lin et al., The CLEAR Benchmark: Continual LEArning on Real-World Imagery, NeurIPS 2021 Datasets and Benchmarks"
 )
 METRIC = Metric(direction="higher", range=(0.0, 1.0), label="CLEAR in-domain accuracy")
+ELSEWHERE = (
+    Elsewhere(
+        program="CLEAR",
+        name="in_domain",
+        place="ContinualAI/avalanche, avalanche/benchmarks/classic/clear.py",
+        ours="clear_in_domain",
+    ),
+)
 
 
 def clear_in_domain(accuracy: np.ndarray) -> np.ndarray:

@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import numpy as np
 
-from palimpsest.metrics._declaration import Metric
+from palimpsest.metrics._declaration import Elsewhere, Metric
 
 REFERENCE = (
     "Lin et al., The CLEAR Benchmark: Continual LEArning on Real-World Imagery, NeurIPS 2021 Datasets and Benchmarks"
 )
 METRIC = Metric(direction="higher", range=(0.0, 1.0), label="CLEAR next-domain accuracy", min_tasks=2)
+ELSEWHERE = (
+    Elsewhere(
+        program="CLEAR",
+        name="next_domain",
+        place="ContinualAI/avalanche, avalanche/benchmarks/classic/clear.py",
+        ours="clear_next_domain",
+    ),
+)
 
 
 def clear_next_domain(accuracy: np.ndarray) -> np.ndarray:

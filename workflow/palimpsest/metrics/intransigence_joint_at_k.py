@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import numpy as np
 
-from palimpsest.metrics._declaration import Metric
+from palimpsest.metrics._declaration import Elsewhere, Metric
 
 REFERENCE = (
     "Chaudhry et al., Riemannian Walk for Incremental Learning: Understanding Forgetting and Intransigence, ECCV "
     "2018, intransigence measure I_k"
 )
 METRIC = Metric(direction="lower", range=(-1.0, 1.0), label="intransigence (joint) at stage k", index="k")
+ELSEWHERE = (
+    Elsewhere(
+        program="RWalk",
+        name="I_k",
+        place="Chaudhry et al., ECCV 2018, the paper",
+        ours="intransigence_joint_at_k",
+    ),
+)
 
 
 def intransigence_joint_at_k(accuracy: np.ndarray, joint_at_k: np.ndarray) -> np.ndarray:

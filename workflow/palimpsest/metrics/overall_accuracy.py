@@ -4,13 +4,29 @@ from __future__ import annotations
 
 import numpy as np
 
-from palimpsest.metrics._declaration import Metric
+from palimpsest.metrics._declaration import Elsewhere, Metric
 
 REFERENCE = (
     "Lomonaco et al., Avalanche: an End-to-End Library for Continual Learning, CVPR Workshops 2021 (its stream "
     "accuracy)"
 )
 METRIC = Metric(direction="higher", range=(0.0, 1.0), square=False)
+ELSEWHERE = (
+    Elsewhere(
+        program="Avalanche",
+        name="Top1_Acc_Stream",
+        place="ContinualAI/avalanche, avalanche/evaluation/metrics/accuracy.py",
+        ours="overall_accuracy",
+        remark="over all samples of the stream that is evaluated: the same where that is the test stream of all tasks",
+    ),
+    Elsewhere(
+        program="Continuum",
+        name="accuracy",
+        place="Continvvm/continuum, continuum/metrics/logger.py",
+        ours="overall_accuracy",
+        remark="over all samples of the last evaluation: the same where all tasks were evaluated",
+    ),
+)
 
 
 def overall_accuracy(accuracy: np.ndarray, n_total: np.ndarray) -> np.ndarray:

@@ -93,7 +93,7 @@ def require_gate(gate: Gate, comparisons: list[str], where: str) -> None:
     """
     if gate.comparison not in comparisons:
         raise StudyError(
-            "a gate names a comparison that the plan does not have",
+            "a gate names a comparison that the plan does not have, or has as exploratory",
             where=where,
             expected="one of " + ", ".join(comparisons),
             got=repr(gate.comparison),

@@ -9,13 +9,21 @@ from typing import Any
 
 from palimpsest.core import code
 from palimpsest.core.catalog import Catalog
-from palimpsest.core.errors import StudyError
+from palimpsest.core.errors import LockError, StudyError
 from palimpsest.core.hashing import canonical_json, hash_json
 from palimpsest.plan.schedule import stages
 
 METRICS = Catalog("palimpsest.metrics", "metric")
 REFERENCES = ("random_init", "isolated", "joint")
 RULES_OF_THE_STUDY = ("plan", "data", "collect", "metrics", "ledger", "aggregate", "statistics", "audit", "report")
+FILES_OF_A_RUN = (
+    "runs/{run}/steps.parquet",
+    "runs/{run}/outcome.parquet",
+    "telemetry/{run}.parquet",
+    "evaluation/{run}/predictions.parquet",
+    "evaluation/{run}/matrix.parquet",
+    "metrics/{run}.parquet",
+)
 Spec = dict[str, Any]
 LONGEST_ARGUMENT = 100_000
 
@@ -148,12 +156,25 @@ class Grid:
 
     @cached_property
     def runs(self) -> dict[str, Run]:
-        """Runs by id, `METHOD/UNIT`."""
+        """Runs by id, `METHOD/UNIT`.
+
+        Raises:
+            LockError: the program makes another specification of a locked run than the lock records.
+        """
         units = {unit["unit"]: unit for unit in self.plan["units"]}
         shared = {key: shared_spec(self.plan, key) for key in self.plan["methods"]}
         specs = {run["run"]: complete_spec(shared[run["method"]], units[run["unit"]]) for run in self.plan["runs"]}
+        for run in self.plan["runs"]:
+            if hash_json(specs[run["run"]]) != run["spec_hash"]:
+                raise LockError(
+                    "this version of the program would run something else than was locked",
+                    where=f"the lock of {self.plan['study']['study']}, run {run['run']}",
+                    expected=f"specification {run['spec_hash']}",
+                    got=f"specification {hash_json(specs[run['run']])}",
+                    next="use the version of the program with which the study was locked, or lock it anew",
+                )
         return {
-            run["run"]: Run(run["run"], run["method"], run["unit"], specs[run["run"]], hash_json(specs[run["run"]]))
+            run["run"]: Run(run["run"], run["method"], run["unit"], specs[run["run"]], run["spec_hash"])
             for run in self.plan["runs"]
         }
 
@@ -219,9 +240,9 @@ class Grid:
         return canonical_json(self.plan["study"]["analysis"]).decode()
 
     def run_files(self) -> list[str]:
-        """Files of every run that must be there for a study to be whole, beside those from which the report is made."""
+        """Every declared file of every run."""
         records = [f"runs/{run.run}/stage-{stage}.json" for run in self.runs.values() for stage in run.stage_numbers]
-        return records + [f"evaluation/{run.run}/predictions.parquet" for run in self.runs.values()]
+        return records + [path.format(run=run) for run in self.runs for path in FILES_OF_A_RUN]
 
     def modules(self, method: str) -> list[str]:
         """What a run of the method finds by name: its parts and the model."""

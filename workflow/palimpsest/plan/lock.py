@@ -25,7 +25,8 @@ class Describe(Protocol):
     """What the files of the axes say of themselves; the command line connects it, so that the plan imports none."""
 
     def benchmark(self, study: Study, file: YamlFile) -> dict[str, Any]:
-        """`{options, sources, tasks: {id: {classes, n_train, n_validation, n_test}}, inputs}`."""
+        """`{options, sources, tasks: {id: {classes, n_train, n_validation, n_test}}, inputs}`, and `temporal_order`, a
+        list of all task ids, where the data came about in one."""
         ...
 
     def model(self, study: Study, file: YamlFile, benchmark: dict[str, Any]) -> dict[str, Any]:
@@ -36,8 +37,9 @@ class Describe(Protocol):
         """Hyperparameters with every default, and the method's declaration; `key` may name a reference."""
         ...
 
-    def metric_index(self, name: str, where: str) -> str | None:
-        """Over what the values of a metric run: null (one for a run), `k` (one for each stage) or `task`."""
+    def metric(self, name: str, where: str) -> dict[str, Any]:
+        """`{index, undefined_in, needs}` of a metric: over what its values run (null: one for a run, `k`: one for each
+        stage, or `task`), protocols in which it says nothing, with the reason, and references that it needs."""
         ...
 
 
@@ -53,7 +55,12 @@ def make_lock(study: Study, file: YamlFile, describe: Describe) -> Plan:
         StudyError: a name, option, order or comparison does not exist or cannot be run.
     """
     benchmark = describe.benchmark(study, file)
-    orders = task_orders.task_orders(study.design.orders, list(benchmark["tasks"]), file.where(("design", "orders")))
+    orders = task_orders.task_orders(
+        study.design.orders,
+        list(benchmark["tasks"]),
+        file.where(("design", "orders")),
+        benchmark.get("temporal_order"),
+    )
     plan: Plan = {
         "format": FORMAT,
         "study": locked_part(study),
@@ -62,7 +69,7 @@ def make_lock(study: Study, file: YamlFile, describe: Describe) -> Plan:
         "inputs": benchmark["inputs"],
         "model": {"options": describe.model(study, file, benchmark)},
         "orders": orders,
-        "balance": task_orders.describe_balance(list(orders.values())),
+        "balance": task_orders.describe_balance(list(orders.values()), study.design.orders.similarity),
         "methods": {key: describe.method(study, file, benchmark, key) for key in _keys(study, file)},
     }
     plan["units"] = _units(study, file, orders, list(benchmark["tasks"]))
@@ -91,9 +98,26 @@ def open_lock(study: Study, study_file: Path) -> Grid:
             expected="\n".join(f"{field} = {_text(locked)}" for field, locked, _ in changes),
             got="\n".join(f"{field} = {_text(now)}" for field, _, now in changes),
             next="restore the study file; or, as long as nothing has run, remove the lock and make it anew: "
-            f"palimpsest lock {study_file}",
+            f"envs/run palimpsest lock {study_file}",
         )
     return Grid(plan)
+
+
+def refuse_second_plan(folder: Path, plan: Plan) -> None:
+    """Refuse to lock another plan over results: what was preregistered would be replaced without a trace.
+
+    Raises:
+        LockError: the study's folder holds results of a plan with another hash.
+    """
+    earlier = folder / "plan" / "lock.json"
+    if earlier.is_file() and read_lock(earlier)["hash"] != plan["hash"]:
+        raise LockError(
+            "the study has results of another plan already",
+            where=str(folder),
+            expected=f"the plan {read_lock(earlier)['hash'][:12]}, under which they were made",
+            got=f"the plan {plan['hash'][:12]}",
+            next="a changed plan is a new study: give it a name and a file of its own; or remove the results first",
+        )
 
 
 def read_lock(path: Path) -> Plan:
@@ -102,7 +126,7 @@ def read_lock(path: Path) -> Plan:
     Raises:
         LockError: there is none, or it is not as `palimpsest lock` wrote it.
     """
-    command = f"palimpsest lock {path.with_name(path.name.removesuffix('.lock.json') + '.yaml')}"
+    command = f"envs/run palimpsest lock {path.with_name(path.name.removesuffix('.lock.json') + '.yaml')}"
     if not path.is_file():
         raise LockError(
             "the study has no lock",
@@ -115,7 +139,7 @@ def read_lock(path: Path) -> Plan:
         plan = json.loads(path.read_bytes())
         recorded = plan.pop("hash")
         computed = hash_json(plan)
-    except (ValueError, KeyError, AttributeError, TypeError) as error:
+    except (ValueError, KeyError, AttributeError, TypeError, RecursionError) as error:
         raise LockError(
             "the lock cannot be read",
             where=str(path),
@@ -137,7 +161,8 @@ def read_lock(path: Path) -> Plan:
 def locked_part(study: Study) -> dict[str, Any]:
     """What of a study the lock covers, with defaults spelled out: all but how the work is cut into jobs."""
     covered = study.model_dump(mode="json", exclude={"execution"})
-    for comparison in (covered["analysis"]["primary"], *covered["analysis"]["secondary"]):
+    analysis = covered["analysis"]
+    for comparison in (analysis["primary"], *analysis["secondary"], *analysis["exploratory"]):
         comparison["protocol"] = comparison["protocol"] or study.protocol
     return covered
 
@@ -199,19 +224,35 @@ def _runs(plan: Plan) -> Iterator[dict[str, Any]]:
             yield {"run": f"{key}/{unit['unit']}", "method": key, "unit": unit["unit"], "spec_hash": hash_json(spec)}
 
 
+# By what a metric's values run over: the index that a comparison of it names.
+INDEX_OF_ONE_VALUE = {
+    None: "no index",
+    "k": "the stage, 1 to {n_stages}",
+    "b": "a number of mini-batches that is probed, from 0 on",
+    "beta": "a number of mini-batches up to which each one is probed, from 0 on",
+}
+
+
+def _is_one_value(index: str | None, given: int | None, n_stages: int) -> bool:
+    if index is None or given is None or index not in INDEX_OF_ONE_VALUE:
+        return index is None and given is None
+    return given >= 0 if index != "k" else 1 <= given <= n_stages
+
+
 def _check_comparisons(study: Study, file: YamlFile, describe: Describe, n_stages: int) -> None:
     comparisons = [(("analysis", "primary"), study.analysis.primary)]
     comparisons += [(("analysis", "secondary", i), c) for i, c in enumerate(study.analysis.secondary)]
+    comparisons += [(("analysis", "exploratory", i), c) for i, c in enumerate(study.analysis.exploratory)]
     for place, comparison in comparisons:
         _check_sides(study, file, place, comparison)
-        index = describe.metric_index(comparison.metric, file.where((*place, "metric")))
-        wanted = {None: [None], "k": list(range(1, n_stages + 1))}.get(index, [])
-        if comparison.index not in wanted:
+        metric = describe.metric(comparison.metric, file.where((*place, "metric")))
+        _check_metric(study, file, (*place, "metric"), comparison, metric)
+        if not _is_one_value(metric["index"], comparison.index, n_stages):
             raise StudyError(
                 "a comparison needs one value of its metric for each run",
                 where=file.where((*place, "index")),
-                expected={None: "no index", "k": f"the stage, 1 to {n_stages}"}.get(
-                    index, "a metric without task index"
+                expected=INDEX_OF_ONE_VALUE.get(metric["index"], "a metric without task index").format(
+                    n_stages=n_stages
                 ),
                 got=f"{comparison.metric} with index {comparison.index}",
                 next="correct the index or choose another metric",
@@ -226,8 +267,27 @@ def _check_comparisons(study: Study, file: YamlFile, describe: Describe, n_stage
             )
 
 
+def _check_metric(
+    study: Study, file: YamlFile, place: tuple[str | int, ...], comparison: Comparison, metric: dict[str, Any]
+) -> None:
+    """Refuse a metric that would be null in every run."""
+    reason = metric["undefined_in"].get(comparison.protocol or study.protocol)
+    # Runs record no probes and no stream yet, so what needs them is lacking as a reference that is switched off is.
+    lacking = [name for name in metric["needs"] if not getattr(study.references, name, None)]
+    if comparison.metric == "intransigence_joint" and study.references.joint != "per_stage":
+        lacking = ["joint: per_stage"]
+    if reason or lacking:
+        raise StudyError(
+            "a comparison on a metric that this study leaves undefined",
+            where=file.where(place),
+            expected="a metric that is defined for every complete run",
+            got=f"{comparison.metric}: {reason or 'needs ' + ', '.join(lacking)}",
+            next="choose another metric, or switch its reference on under `references`",
+        )
+
+
 def _check_gates(study: Study, file: YamlFile) -> None:
-    names = [comparison.name for comparison in study.analysis.comparisons]
+    names = [comparison.name for comparison in study.analysis.deciding]
     seen: set[str] = set()
     for at, announced in enumerate(study.analysis.gates):
         where = file.where(("analysis", "gates", at))
@@ -245,7 +305,7 @@ def _check_gates(study: Study, file: YamlFile) -> None:
 
 
 def _check_claims(study: Study, file: YamlFile) -> None:
-    metric_of = {comparison.name: comparison.metric for comparison in study.analysis.comparisons}
+    metric_of = {comparison.name: comparison.metric for comparison in study.analysis.deciding}
     seen: set[str] = set()
     for at, claim in enumerate(study.analysis.claims):
         if not metric_of.get(claim.comparison, "").startswith("forgetting") or claim.comparison in seen:
@@ -253,7 +313,9 @@ def _check_claims(study: Study, file: YamlFile) -> None:
             raise StudyError(
                 "a claim about forgetting needs a comparison of forgetting, and each comparison has one claim",
                 where=file.where(("analysis", "claims", at, "comparison")),
-                expected="one of " + ", ".join(about_forgetting) if about_forgetting else "a comparison of forgetting",
+                expected="one of " + ", ".join(about_forgetting)
+                if about_forgetting
+                else "a primary or secondary comparison of forgetting",
                 got=repr(claim.comparison),
                 next="correct the name, or announce the comparison",
             )
@@ -300,16 +362,23 @@ def _power(study: Study, file: YamlFile, plan: Plan) -> dict[str, Any] | None:
         )
     if analysis.expected_sd is None or analysis.expected_effect is None:
         return None
+    independent = _independent_units(n, study.design.crossing == "full", len(study.design.seeds), len(plan["orders"]))
     power = paired_t_power(
-        n, analysis.expected_effect, analysis.expected_sd, analysis.alpha, analysis.primary.alternative
+        independent, analysis.expected_effect, analysis.expected_sd, analysis.alpha, analysis.primary.alternative
     )
     return {
         "n": n,
+        "n_independent": independent,
         "effect": analysis.expected_effect,
         "sd": analysis.expected_sd,
         "power": round(power, 4),
         "underpowered": power < ENOUGH_POWER,
     }
+
+
+def _independent_units(n: int, crossed: bool, n_seeds: int, n_orders: int) -> int:
+    """As how many units a design counts at least: crossed ones may differ by seed, or by order, alone."""
+    return min(n_seeds, n_orders) if crossed and min(n_seeds, n_orders) > 1 else n
 
 
 def _text(value: Any) -> str:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO
 
+from palimpsest.core.artifact import record_path, recorded_paths
 from palimpsest.core.errors import ArtifactError, StudyError
 from palimpsest.core.exclusive import hold
 from palimpsest.plan.grid import Grid
@@ -65,18 +67,52 @@ def one_workflow_at_a_time(folder: Path) -> IO[str]:
             where=str(folder),
             expected="one at a time",
             got=f"the lock {folder / '.lock'} is held",
-            next="wait for it, or stop it; palimpsest status shows how far it is",
+            next="wait for it, or stop it; envs/run palimpsest status shows how far it is",
         )
 
     return hold(folder / ".lock", refuse)
 
 
-def forget_other_programs(folder: Path, programs: Mapping[str, str]) -> None:
-    """Remove each recorded program that is not the one on disk now, so that it and what it made are made again.
+def forget_what_is_stale(folder: Path, lock: Path, grid: Grid, programs: Mapping[str, str]) -> None:
+    """Remove the declared file of whatever was made by another plan or program, or has lost what belongs to it.
 
-    Snakemake notices the change by its notes on earlier runs; a clone or a restored folder has none.
+    Snakemake makes what is missing, and what follows from it. By itself it would notice a change only by its notes on
+    earlier runs, which a clone or a restored folder lacks, or by times of change, which a copy may set back. Nothing is
+    lost: a finished stage that fits is accepted again. Only who holds the study may call this.
     """
-    for name, program in programs.items():
-        path = folder / "plan" / "code" / f"{name}.json"
-        if path.is_file() and path.read_bytes() != program.encode():
-            path.unlink()
+    codes = folder / "plan" / "code"
+    for path in codes.rglob("*.json"):
+        program = programs.get(str(path.relative_to(codes).with_suffix("")))
+        if program is None or path.read_bytes() != program.encode():
+            _forget(folder, path)
+    if _bytes(folder / "plan" / "lock.json") != lock.read_bytes():
+        _forget(folder, folder / "plan" / "lock.json")
+    for run in grid.runs.values():
+        for number in run.stage_numbers:
+            path = folder / "runs" / run.run / f"stage-{number}.json"
+            if path.is_file() and not _is_whole(folder, path, run.spec_hash):
+                _forget(folder, path)
+    page = folder / "report" / "index.html"
+    if not all((folder / path).is_file() for path in recorded_paths(folder, "report")):
+        _forget(folder, page)
+
+
+def _is_whole(folder: Path, path: Path, spec_hash: str) -> bool:
+    """Whether a stage's record is of the planned run, and every file that it names lies there with a record."""
+    try:
+        record = json.loads(path.read_bytes())
+        files = [path.relative_to(folder), *(path.relative_to(folder).with_name(name) for name in record["files"])]
+        return record["lineage"]["spec"] == spec_hash and all(
+            (folder / file).is_file() and record_path(folder, file).is_file() for file in files
+        )
+    except (ValueError, KeyError, TypeError):
+        return False
+
+
+def _forget(folder: Path, path: Path) -> None:
+    path.unlink(missing_ok=True)
+    record_path(folder, path.relative_to(folder)).unlink(missing_ok=True)
+
+
+def _bytes(path: Path) -> bytes:
+    return path.read_bytes() if path.is_file() else b""

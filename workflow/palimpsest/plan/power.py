@@ -28,6 +28,11 @@ def paired_t_power(n: int, effect: float, sd: float, alpha: float, alternative: 
     assert n >= 2, "a paired t test needs two pairs"
     df, noncentrality = n - 1, math.sqrt(n) * abs(effect) / sd
     if alternative != "two-sided":
-        return float(stats.nct.sf(stats.t.ppf(1 - alpha, df), df, noncentrality))
+        return _or_certain(stats.nct.sf(stats.t.ppf(1 - alpha, df), df, noncentrality))
     critical = stats.t.ppf(1 - alpha / 2, df)
-    return float(stats.nct.sf(critical, df, noncentrality) + stats.nct.cdf(-critical, df, noncentrality))
+    return _or_certain(stats.nct.sf(critical, df, noncentrality) + stats.nct.cdf(-critical, df, noncentrality))
+
+
+def _or_certain(power: float) -> float:
+    """scipy gives NaN where the noncentrality is too large for its series: there every test rejects."""
+    return 1.0 if math.isnan(power) else float(power)

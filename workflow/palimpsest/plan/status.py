@@ -90,4 +90,8 @@ def _failure(attempts: list[dict[str, Any]]) -> str | None:
 
 
 def _read(path: Path) -> dict[str, Any] | None:
-    return json.loads(path.read_bytes()) if path.is_file() else None
+    """A stage's record; null where there is none, or only the torn one of a killed process."""
+    try:
+        return json.loads(path.read_bytes())
+    except (FileNotFoundError, ValueError):
+        return None

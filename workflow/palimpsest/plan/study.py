@@ -19,13 +19,17 @@ from pydantic import (
 from palimpsest.core.errors import SeveralErrors, StudyError
 from palimpsest.plan.yaml_file import YamlFile, read_yaml
 
-Name = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9]*([_.+-][a-z0-9]+)*$")]
+Name = Annotated[str, StringConstraints(max_length=60, pattern=r"^[a-z][a-z0-9]*([_.+-][a-z0-9]+)*$")]
 Mask = Literal["all", "seen", "current"]
 Protocol = Literal["class_incremental", "task_incremental"]
 Alternative = Literal["two-sided", "greater", "less"]
 PositiveInt = Annotated[int, Field(ge=1)]
-Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Fraction = Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)]
+MAX_FLOAT = 1e30
+"""Well inside the range of float32, in which training computes."""
+Positive = Annotated[float, Field(gt=0, le=MAX_FLOAT, allow_inf_nan=False)]
+NotNegative = Annotated[float, Field(ge=0, le=MAX_FLOAT, allow_inf_nan=False)]
+Similarity = Annotated[float, Field(ge=0, le=1)]
 
 
 class Section(BaseModel):
@@ -85,23 +89,37 @@ class Numerics(Section):
 class Orders(Section):
     """In which orders the tasks come."""
 
-    kind: Literal["canonical", "explicit", "random", "enumerate", "balanced"] = Field(
+    kind: Literal["canonical", "explicit", "random", "enumerate", "balanced", "temporal", "stratified"] = Field(
         description="`canonical`: the benchmark's own; `explicit`: those listed; `random`: drawn; `enumerate`: all (up "
-        "to 7 tasks); `balanced`: rows of a Williams square, every task in every position equally often.",
+        "to 7 tasks); `balanced`: rows of a Williams square, every task in every position equally often; `temporal`: "
+        "the one in which the benchmark's data came about, where it declares one; `stratified`: drawn so that they "
+        "spread from orders whose neighbours are alike to orders whose neighbours differ, by `similarity`.",
         examples=["balanced"],
     )
-    count: PositiveInt | None = Field(None, description="Number of orders, for `random` and `balanced`.", examples=[5])
-    seed: int = Field(0, ge=0, description="Seed of `random` orders.")
+    count: PositiveInt | None = Field(
+        None, description="Number of orders, for `random`, `balanced` and `stratified`.", examples=[5]
+    )
+    seed: int = Field(0, ge=0, description="Seed of `random` and `stratified` orders.")
     explicit: list[list[str]] | None = Field(
         None, description="The orders of `explicit`, each a permutation of the task ids.", examples=[[["t2", "t1"]]]
+    )
+    similarity: dict[str, dict[str, Similarity]] | None = Field(
+        None,
+        description="How alike two tasks are, 0 to 1, for `stratified`: every pair of tasks once, or twice with the "
+        "same number.",
+        examples=[{"t1": {"t2": 0.9, "t3": 0.1}, "t2": {"t3": 0.4}}],
     )
 
     @model_validator(mode="after")
     def _only_what_the_kind_uses(self) -> Orders:
         if (self.explicit is None) == (self.kind == "explicit"):
             raise ValueError("`explicit` lists the orders of kind explicit, and of no other kind")
-        if (self.count is None) == (self.kind in ("random", "balanced")):
-            raise ValueError("`count` is the number of orders of the kinds random and balanced, and of no other kind")
+        if (self.count is None) == (self.kind in ("random", "balanced", "stratified")):
+            raise ValueError(
+                "`count` is the number of orders of the kinds random, balanced and stratified, and of no other kind"
+            )
+        if (self.similarity is None) == (self.kind == "stratified"):
+            raise ValueError("`similarity` is the table of the kind stratified, and of no other kind")
         return self
 
 
@@ -155,7 +173,9 @@ class Comparison(Section):
     a: Name = Field(description="Key of the one method.", examples=["replay"])
     b: Name = Field(description="Key of the other method.", examples=["finetune"])
     metric: Name = Field(description="Name of the metric.", examples=["average_accuracy"])
-    index: int | None = Field(None, description="Stage k, for metrics that have one value per stage.")
+    index: int | None = Field(
+        None, description="Stage k or number of mini-batches b, for metrics with a value for each."
+    )
     protocol: Protocol | None = Field(None, description="Which predictions count; the study's protocol if left out.")
     alternative: Alternative = Field("two-sided", description="What the test looks for in a − b.")
 
@@ -164,6 +184,7 @@ class Gate(Section):
     """One condition that decides; a plain text stands for a hard one."""
 
     gate: str = Field(
+        max_length=200,
         description="`comparison.quantity`, one of >= <= > <, a number. Quantities: the numbers of "
         "`statistics/comparisons.parquet` (`mean`, `ci_low`, `ci_high`, `p`, `p_adjusted`, `orders_agreeing`, "
         "`worst_task_change` …; differences a − b as fractions), `training_flops_ratio` (a / b) and "
@@ -184,7 +205,7 @@ class Claim(Section):
     comparison: Name = Field(
         description="Name of a comparison of forgetting.", examples=["replay-against-finetune-forgetting"]
     )
-    margin: Positive | None = Field(
+    margin: Fraction | None = Field(
         None,
         description="How much lower learning accuracy may be, as a fraction: the lower confidence bound of a − b must "
         "not lie below −margin. δ if left out.",
@@ -203,10 +224,17 @@ class Analysis(Section):
     secondary: list[Comparison] = Field(
         default_factory=list, description="Further comparisons; confirmatory only if the primary one rejects."
     )
+    exploratory: list[Comparison] = Field(
+        default_factory=list,
+        description="Comparisons out of curiosity: listed apart, their p not adjusted, never confirmatory.",
+    )
     test: Literal["paired_t"] = Field("paired_t", description="The test that alone gives the verdict.")
     alpha: Annotated[float, Field(gt=0, lt=1)] = Field(0.05, description="Level of the test.", examples=[0.05])
-    correction: Literal["holm"] = Field("holm", description="Correction over the secondary comparisons.")
-    equivalence_margin: Positive | None = Field(
+    correction: Literal["holm"] = Field(
+        "holm",
+        description="Correction over the secondary comparisons: Holm's for p, Bonferroni's for simultaneous intervals.",
+    )
+    equivalence_margin: Fraction | None = Field(
         None, description="Difference that does not matter (δ), as a fraction.", examples=[0.02]
     )
     failed_runs: Literal["bounds"] = Field(
@@ -218,22 +246,22 @@ class Analysis(Section):
         default_factory=list, description="Conditions that decide; the verdict is that all hard ones hold."
     )
     claims: list[Claim] = Field(default_factory=list, description="Statements that hold only under further conditions.")
-    expected_effect: Positive | None = Field(
+    expected_effect: Fraction | None = Field(
         None, description="Difference that the study should find, as a fraction.", examples=[0.1]
     )
-    expected_sd: Positive | None = Field(
+    expected_sd: Fraction | None = Field(
         None, description="Expected SD of the paired differences, as a fraction.", examples=[0.03]
     )
-    expected_sd_source: str | None = Field(None, description="Where that expectation comes from.")
+    expected_sd_source: str | None = Field(None, max_length=1000, description="Where that expectation comes from.")
 
     @property
-    def comparisons(self) -> list[Comparison]:
-        """All comparisons, the primary one first."""
+    def deciding(self) -> list[Comparison]:
+        """The comparisons that gates and claims may be about: all but the exploratory ones, the primary one first."""
         return [self.primary, *self.secondary]
 
     @model_validator(mode="after")
     def _names_are_unique(self) -> Analysis:
-        names = [comparison.name for comparison in self.comparisons]
+        names = [comparison.name for comparison in (*self.deciding, *self.exploratory)]
         if len(set(names)) < len(names):
             raise ValueError(f"each comparison needs a name of its own; got {names}")
         if (self.expected_effect is None) != (self.expected_sd is None):
@@ -254,9 +282,13 @@ class Execution(Section):
     )
     runs_per_job: PositiveInt = Field(
         1,
-        description="Runs of one method that one Snakemake job works on, one after the other; one that is there "
-        "already is skipped. Several for small models, where starting costs more than training, and for many runs.",
+        description="Runs of one method that one Snakemake job works on, one after the other; in training, "
+        "one that is there already is skipped. Several for small models, where starting costs more than training, "
+        "and for many runs.",
         examples=[5],
+    )
+    checkpoint_seconds: NotNegative = Field(
+        60.0, description="Least time between two resume files of a stage, in seconds: what a killed job loses at most."
     )
     retries: Annotated[int, Field(ge=0, le=100)] = Field(
         1, description="How often Snakemake starts a failed training job again."
@@ -267,8 +299,11 @@ class Study(Section):
     """A preregistered study."""
 
     study: Name = Field(description="Name of the study; its results lie in results/NAME.", examples=["demo"])
-    title: str = Field(description="Title of the report.", examples=["Split MNIST, class-incremental"])
-    description: str = Field("", description="What the study is for; printed at the head of the report.")
+    title: str = Field(max_length=200, description="Title of the report.", examples=["Split MNIST, class-incremental"])
+    description: str = Field(
+        "", max_length=4000, description="What the study is for; printed at the head of the report."
+    )
+    demonstration: bool = Field(False, description="Whether the study is no finding; the report says so at its head.")
     benchmark: Benchmark
     protocol: Protocol = Field(
         description="`class_incremental`: the task of a test sample is unknown; `task_incremental`: it is given."

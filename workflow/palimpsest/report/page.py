@@ -61,13 +61,14 @@ def _content(study: Study, results: Results) -> dict[str, Any]:
         "plan": plan,
         "lock": study.lock,
         "title": plan.get("title") or plan["study"],
-        "is_demonstration": "demonstration" in plan["description"].lower(),
+        "is_demonstration": plan["demonstration"],
         "opening": wording.opening(study),
         "results": results,
         "primary": _comparison(primary) if primary else None,
         "comparisons": [_comparison(row) for row in study.comparisons],
         "hypotheses": [("primary", plan["analysis"]["primary"])]
-        + [("secondary", secondary) for secondary in plan["analysis"]["secondary"]],
+        + [("secondary", secondary) for secondary in plan["analysis"]["secondary"]]
+        + [("exploratory", exploratory) for exploratory in plan["analysis"].get("exploratory", [])],
         "decisions": decisions(study),
         "power": study.lock.get("power"),
         "amendments": study.lock.get("amendments") or [],
@@ -96,6 +97,7 @@ def _comparison(row: Row) -> dict[str, Any]:
                 comparing.standing,
                 comparing.preference,
                 comparing.worst_task,
+                comparing.other_intervals,
                 comparing.failed_runs,
             )
         },

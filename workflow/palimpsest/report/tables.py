@@ -67,10 +67,13 @@ def results_tex(results: Results) -> bytes:
 def comparisons_csv(study: Study) -> bytes:
     """Every comparison with its numbers."""
     texts = ("comparison", "role", "a", "b", "protocol", "metric", "alternative", "verdict", "reason")
-    texts += ("clustered_by", "worst_task")
+    texts += ("clustered_by", "worst_task", "bootstrap", "diagnostics")
     counts = ("index", "n", "n_failed_a", "n_failed_b", "df", "orders_agreeing", "n_orders")
     statistics = ("alpha", "t", "p", "p_adjusted", "p_equivalence", "p_equivalence_adjusted", "p_wilcoxon")
     differences = ("mean", "sd", "standard_error", "ci_low", "ci_high", "equivalence_margin")
+    differences += ("ci_simultaneous_low", "ci_simultaneous_high", "ci_naive_low", "ci_naive_high")
+    differences += ("bootstrap_low", "bootstrap_high", "mixed_low", "mixed_high")
+    differences += ("mixed_sd_order", "mixed_sd_seed", "mixed_sd_rest")
     differences += ("mean_bound_low", "mean_bound_high", "worst_task_change", "worst_task_ci_low", "worst_task_ci_high")
     headings = [*texts, *counts, *statistics, *(f"{name} (percentage points)" for name in differences)]
     rows = (

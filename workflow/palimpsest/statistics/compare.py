@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from palimpsest.statistics.intervals import other_intervals
 from palimpsest.statistics.paired import PairedTest, paired_t
 from palimpsest.statistics.pairs import SCENARIOS, Pairs
 from palimpsest.statistics.plan import Analysis, Comparison
@@ -35,7 +36,8 @@ def compare(analysis: Analysis, pairs: Sequence[Pairs]) -> list[dict[str, Any]]:
 
     The primary comparison is tested alone at α. The secondary ones are adjusted by Holm's method, in one family for
     the tests of a difference and in another one for those of equivalence, and are confirmatory only if the primary
-    one rejects. A verdict that fails to hold under both bounds for the failed runs is not given.
+    one rejects. The exploratory ones belong to no family: their p is not adjusted, and they confirm nothing. A verdict
+    that fails to hold under both bounds for the failed runs is not given.
 
     Args:
         analysis: the plan.
@@ -48,8 +50,12 @@ def compare(analysis: Analysis, pairs: Sequence[Pairs]) -> list[dict[str, Any]]:
     rows = []
     for at, comparison in enumerate(analysis.comparisons):
         by_scenario = {scenario: findings[scenario][at] for scenario in SCENARIOS}
-        allowed = comparison.role == "primary" or primary_rejects
-        rows.append(_row(analysis, comparison, pairs[at], by_scenario, allowed))
+        reasons = {
+            "primary": None,
+            "secondary": None if primary_rejects else "the primary comparison does not reject",
+            "exploratory": "announced as exploratory",
+        }
+        rows.append(_row(analysis, comparison, pairs[at], by_scenario, reasons[comparison.role]))
     return rows
 
 
@@ -72,8 +78,8 @@ def _findings(analysis: Analysis, pairs: Sequence[Pairs], scenario: str) -> list
         _test(analysis, comparison, found, scenario)
         for comparison, found in zip(analysis.comparisons, pairs, strict=True)
     ]
-    p = [tests[0].p, *adjust([test.p for test in tests[1:]])]
-    p_equivalence = [tests[0].p_equivalence, *adjust([test.p_equivalence for test in tests[1:]])]
+    p = _adjusted_in_their_families(analysis, [test.p for test in tests])
+    p_equivalence = _adjusted_in_their_families(analysis, [test.p_equivalence for test in tests])
     return [
         Finding(
             tests[at],
@@ -83,6 +89,12 @@ def _findings(analysis: Analysis, pairs: Sequence[Pairs], scenario: str) -> list
         )
         for at, comparison in enumerate(analysis.comparisons)
     ]
+
+
+def _adjusted_in_their_families(analysis: Analysis, p: Sequence[float | None]) -> list[float | None]:
+    """The primary p alone, the secondary ones in their family, the exploratory ones as they are."""
+    last = 1 + analysis.n_secondary
+    return [p[0], *adjust(p[1:last]), *p[last:]]
 
 
 def _test(analysis: Analysis, comparison: Comparison, pairs: Pairs, scenario: str) -> PairedTest:
@@ -110,7 +122,11 @@ def _verdict(
 
 
 def _row(
-    analysis: Analysis, comparison: Comparison, pairs: Pairs, findings: Mapping[str, Finding], allowed: bool
+    analysis: Analysis,
+    comparison: Comparison,
+    pairs: Pairs,
+    findings: Mapping[str, Finding],
+    not_confirmatory: str | None,
 ) -> dict[str, Any]:
     finding = findings["complete"]
     verdicts = {scenario: found.verdict for scenario, found in findings.items()}
@@ -134,19 +150,22 @@ def _row(
         "mean_bound_low": min(means, default=None),
         "mean_bound_high": max(means, default=None),
         **_sensitivity(analysis, comparison, pairs),
-        "confirmatory": allowed and verdict is not None,
+        **other_intervals(analysis, comparison, *pairs.differences("complete")),
+        "confirmatory": not_confirmatory is None and verdict is not None,
         "verdict": verdict,
-        "reason": _reason(finding.test, verdicts, allowed, len(pairs.a)),
+        "reason": _reason(finding.test, verdicts, not_confirmatory, len(pairs.a)),
     }
 
 
-def _reason(test: PairedTest, verdicts: Mapping[str, str | None], allowed: bool, n_units: int) -> str | None:
+def _reason(
+    test: PairedTest, verdicts: Mapping[str, str | None], not_confirmatory: str | None, n_units: int
+) -> str | None:
     reasons = [] if n_units else ["the methods share no unit"]
     reasons += [test.reason] if test.reason else []
     if verdicts["complete"] is not None and len(set(verdicts.values())) > 1:
         found = ", ".join(f"{scenario}: {found}" for scenario, found in verdicts.items())
         reasons.append(f"the verdict depends on what failed runs would have reached ({found})")
-    reasons += [] if allowed else ["the primary comparison does not reject"]
+    reasons += [not_confirmatory] if not_confirmatory else []
     return "; ".join(reasons) or None
 
 

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from palimpsest.statistics.means import NO_DIFFERENCE, estimates, pick, widest
 from palimpsest.statistics.plan import Alternative
 
-# Fractions of whole samples differ by more than this, or not at all: what is smaller is rounding.
-NO_DIFFERENCE = 1e-12
+# Share of 2,000 simulated studies whose 95 % interval covers, by pairs, where the differences are exponential instead
+# of normal; tests/simulation compares.
+SKEWED_COVERAGE = {5: 0.880, 10: 0.895, 25: 0.925}
 
 
 @dataclass(frozen=True)
@@ -25,7 +28,8 @@ class PairedTest:
         t, df, p: of the test against 0.
         ci_low, ci_high: interval of the mean at 1 − α; one side is None for a one-sided alternative.
         p_equivalence: the larger p of the two one-sided tests against −δ and δ; None without δ.
-        clustered_by: None where pairs are independent, else `order` or `seed`, whichever interval is wider.
+        clustered_by: None where pairs are independent, else `order`, `seed` or `order and seed`, whichever interval
+            is widest.
         reason: why p is None.
     """
 
@@ -52,11 +56,9 @@ def paired_t(
 ) -> PairedTest:
     """Student's paired t test of differences, and two one-sided tests against a margin.
 
-    Pairs that share an order or a seed are not independent. Where a factor of `clusters` has several levels and
-    several pairs on one of them, the means over its levels are tested, with one degree of freedom less than there are
-    levels; of several such factors the one with the wider interval counts. A factor with one level is a condition of
-    the whole statement and not a cluster. On an incomplete grid `mean` is that of all pairs, while the test is about
-    the mean of the cluster means.
+    Pairs that share an order or a seed are not independent: of the estimates in `means.estimates`, by order, by seed
+    and by both, the one with the widest interval counts. On an incomplete grid `mean` is that of all pairs, while a
+    test by one factor is about the mean of its cluster means.
 
     Args:
         differences: one per pair, finite.
@@ -74,58 +76,76 @@ def paired_t(
         mean = float(differences.mean()) if n else None
         return PairedTest(n, mean, reason="fewer than two pairs")
     mean, sd = float(differences.mean()), float(differences.std(ddof=1))
-    clustered_by, sample = _independent(differences, clusters or {}, alpha)
-    if sample.std(ddof=1) < NO_DIFFERENCE:
+    tested = t_tests(differences, alternative, alpha, margin, clusters)
+    by = None if tested.by is None else str(tested.by)
+    if tested.spread < NO_DIFFERENCE:
         reason = "the differences do not vary"
-        return PairedTest(n, mean, 0.0 if sd < NO_DIFFERENCE else sd, clustered_by=clustered_by, reason=reason)
-    from scipy.stats import ttest_1samp
-
-    test = ttest_1samp(sample, 0.0, alternative=alternative)
-    interval = test.confidence_interval(1 - alpha)
+        return PairedTest(n, mean, 0.0 if sd < NO_DIFFERENCE else sd, clustered_by=by, reason=reason)
     return PairedTest(
         n,
         mean,
         sd,
-        standard_error=_standard_error(sample),
-        t=float(test.statistic),
-        df=len(sample) - 1,
-        p=float(test.pvalue),
-        ci_low=_finite(interval.low),
-        ci_high=_finite(interval.high),
-        p_equivalence=None if margin is None else _equivalence_p(sample, margin),
-        clustered_by=clustered_by,
+        standard_error=float(tested.standard_error),
+        t=float(tested.t),
+        df=int(tested.df),
+        p=float(tested.p),
+        ci_low=_finite(tested.ci_low),
+        ci_high=_finite(tested.ci_high),
+        p_equivalence=None if margin is None else float(tested.p_equivalence),
+        clustered_by=by,
     )
 
 
-def _independent(
-    differences: np.ndarray, clusters: Mapping[str, Sequence[object]], alpha: float
-) -> tuple[str | None, np.ndarray]:
-    """The values that may be tested as independent, and what they are means over."""
-    candidates: list[tuple[str | None, np.ndarray]] = []
-    for factor, levels in sorted(clusters.items()):
-        distinct = sorted(set(levels))
-        if 1 < len(distinct) < len(levels):
-            at = np.array([distinct.index(level) for level in levels])
-            candidates.append((factor, np.bincount(at, differences) / np.bincount(at)))
-    return max(candidates, key=lambda candidate: _half_width(candidate[1], alpha), default=(None, differences))
+@dataclass(frozen=True)
+class Tested:
+    """The tests of many studies of one design; arrays over studies.
+
+    Args:
+        by: what the standard error allows for (`means.Estimate`).
+        spread: SD of the values tested; 0 where they do not vary.
+        standard_error, t, df, p, ci_low, ci_high, p_equivalence: as in `PairedTest`, infinite where a side is open.
+    """
+
+    by: Any
+    spread: np.ndarray
+    standard_error: np.ndarray
+    t: np.ndarray
+    df: np.ndarray
+    p: np.ndarray
+    ci_low: np.ndarray
+    ci_high: np.ndarray
+    p_equivalence: np.ndarray
 
 
-def _half_width(sample: np.ndarray, alpha: float) -> float:
-    from scipy.special import stdtrit
+def t_tests(
+    differences: np.ndarray,
+    alternative: Alternative,
+    alpha: float,
+    margin: float | None = None,
+    clusters: Mapping[str, Sequence[object]] | None = None,
+) -> Tested:
+    """The tests of `paired_t` on the last axis; axes before it are studies. At least two pairs."""
+    from scipy.special import stdtr, stdtrit
 
-    return float(stdtrit(len(sample) - 1, 1 - alpha / 2)) * _standard_error(sample)
-
-
-def _standard_error(sample: np.ndarray) -> float:
-    return float(sample.std(ddof=1) / np.sqrt(len(sample)))
-
-
-def _equivalence_p(sample: np.ndarray, margin: float) -> float:
-    from scipy.stats import ttest_1samp
-
-    above = ttest_1samp(sample, -margin, alternative="greater").pvalue
-    below = ttest_1samp(sample, margin, alternative="less").pvalue
-    return float(max(above, below))
+    candidates = estimates(differences, clusters or {})
+    chosen = widest(candidates, alpha)
+    mean, error, df = pick(candidates, chosen)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        t, above, below = (shifted / error for shifted in (mean, mean + (margin or 0), mean - (margin or 0)))
+    p = {"two-sided": 2 * stdtr(df, -abs(t)), "greater": stdtr(df, -t), "less": stdtr(df, t)}[alternative]
+    width = stdtrit(df, 1 - alpha / (2 if alternative == "two-sided" else 1)) * error
+    names = np.array([candidate.by for candidate in candidates], dtype=object)
+    return Tested(
+        names[chosen],
+        error * np.sqrt(df + 1),
+        error,
+        t,
+        df,
+        p,
+        np.full_like(mean, -np.inf) if alternative == "less" else mean - width,
+        np.full_like(mean, np.inf) if alternative == "greater" else mean + width,
+        np.maximum(stdtr(df, -above), stdtr(df, below)),
+    )
 
 
 def _finite(bound: float) -> float | None:

@@ -20,6 +20,9 @@ from palimpsest.statistics.plan import Comparison
 SCENARIOS = ("complete", "worst for A", "best for A")
 
 
+DECIMALS = 12
+
+
 @dataclass(frozen=True)
 class Pairs:
     """The values of two methods by unit.
@@ -51,7 +54,8 @@ class Pairs:
         )
         paired = ~np.isnan(a - b)
         kept = {factor: [levels[at] for at in np.flatnonzero(paired)] for factor, levels in self.clusters.items()}
-        return (a - b)[paired], kept
+        # Metrics are ratios of counts: what is left below this is rounding, and would make a sign out of a tie.
+        return np.round((a - b)[paired], DECIMALS), kept
 
 
 def find_pairs(comparison: Comparison, metrics: pa.Table, units: Mapping[str, Mapping[str, Any]]) -> Pairs:
@@ -86,7 +90,9 @@ def _require_metric(comparison: Comparison) -> Metric:
     METRICS.require(comparison.metric, f"comparison {comparison.name}")
     metric = declaration(comparison.metric)
     if metric.index == "task" or (metric.index is None) != (comparison.index is None):
-        expected = {None: "no index", "k": "the stage k as its index", "task": "a metric with one value per run"}
+        number = "a number of mini-batches as its index"
+        of_stage, of_task = "the stage k as its index", "a metric with one value per run"
+        expected = {None: "no index", "k": of_stage, "b": number, "beta": number, "task": of_task}
         raise StudyError(
             f"the metric {comparison.metric} cannot be compared like this",
             where=f"comparison {comparison.name}",

@@ -9,6 +9,7 @@ from typing import Any, Literal, get_args
 from palimpsest.core.errors import StudyError
 
 Alternative = Literal["two-sided", "greater", "less"]
+Role = Literal["primary", "secondary", "exploratory"]
 # What can be carried out; a plan that asks for something else is refused rather than analysed in another way.
 RULES = {"test": "paired_t", "correction": "holm", "failed_runs": "bounds"}
 
@@ -19,14 +20,14 @@ class Comparison:
 
     Args:
         name: what it is called in tables and gates.
-        role: `primary` or `secondary`.
+        role: `primary`, `secondary` or `exploratory`.
         a, b: labels of the methods.
         metric, index, protocol: which value of each run is compared.
         alternative: of A − B, in the metric's own direction.
     """
 
     name: str
-    role: Literal["primary", "secondary"]
+    role: Role
     a: str
     b: str
     metric: str
@@ -42,12 +43,17 @@ class Analysis:
     Args:
         alpha: error rate of the primary comparison, and of the family of the secondary ones.
         equivalence_margin: δ, a fraction; None where no equivalence was announced.
-        comparisons: the primary one first.
+        comparisons: the primary one first, the exploratory ones last.
     """
 
     alpha: float
     equivalence_margin: float | None
     comparisons: tuple[Comparison, ...]
+
+    @property
+    def n_secondary(self) -> int:
+        """Size of the family of secondary comparisons, as announced."""
+        return sum(comparison.role == "secondary" for comparison in self.comparisons)
 
 
 def read_analysis(content: Mapping[str, Any]) -> Analysis:
@@ -62,7 +68,8 @@ def read_analysis(content: Mapping[str, Any]) -> Analysis:
     _require(0 < alpha < 1, "alpha", "a number between 0 and 1", str(alpha))
     _require(margin is None or 0 < margin <= 1, "equivalence_margin", "a fraction above 0, or null", str(margin))
     secondary = [Comparison(role="secondary", **comparison) for comparison in content["secondary"]]
-    comparisons = (Comparison(role="primary", **content["primary"]), *secondary)
+    exploratory = [Comparison(role="exploratory", **comparison) for comparison in content.get("exploratory", [])]
+    comparisons = (Comparison(role="primary", **content["primary"]), *secondary, *exploratory)
     names = [comparison.name for comparison in comparisons]
     _require(len(set(names)) == len(names), "name", "another name for each comparison", ", ".join(names))
     for comparison in comparisons:

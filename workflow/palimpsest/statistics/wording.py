@@ -17,6 +17,7 @@ PROTOCOLS = {
     "class_incremental": "class-incremental",
     "task_incremental": "task-incremental",
     "domain_incremental": "domain-incremental",
+    "unknown": "protocol not given",
 }
 _POINTS = "percentage points"
 _UNDECIDED = "That is no evidence that they are equal."
@@ -33,8 +34,10 @@ def quantity(row: Row) -> str:
     >>> quantity({"metric": "forgetting", "index": None, "protocol": "class_incremental"})
     'forgetting, class-incremental'
     """
-    index = "" if is_missing(row["index"]) else f" (k = {row['index']})"
-    return f"{describe(row['metric']).label}{index}, {protocol(row['protocol'])}"
+    described = describe(row["metric"])
+    letter = {"beta": "β"}.get(described.index, described.index)
+    index = "" if is_missing(row["index"]) else f" ({letter} = {row['index']})"
+    return f"{described.label}{index}, {protocol(row['protocol'])}"
 
 
 def sentence(row: Row) -> str:
@@ -104,13 +107,15 @@ def equivalence(row: Row) -> str:
 
 
 def standing(row: Row) -> str:
-    """The role of a comparison, and whether its verdict confirms anything.
+    """The role of a comparison, and whether its verdict confirms anything; exploratory ones never do.
 
     >>> standing({"role": "secondary", "verdict": "better", "confirmatory": False})
     'secondary, exploratory'
     """
     if row["verdict"] is None:
         return f"{row['role']}, no verdict"
+    if row["role"] == "exploratory":
+        return "exploratory"
     return f"{row['role']}, {'confirmatory' if row['confirmatory'] else 'exploratory'}"
 
 
@@ -125,6 +130,19 @@ def worst_task(row: Row) -> str:
         return "not defined"
     found = bounds(row["worst_task_ci_low"], row["worst_task_ci_high"])
     return f"{row['worst_task']}: {points(row['worst_task_change'])} ({found}) {_POINTS}"
+
+
+def other_intervals(row: Row) -> str:
+    """The intervals beside the one of the locked test, those that there are, in percentage points."""
+    kinds = {
+        "simultaneous": "ci_simultaneous" if row["role"] == "secondary" else None,
+        f"{row['bootstrap']} bootstrap": "bootstrap",
+        "naive": "ci_naive",
+        "mixed model": "mixed",
+    }
+    there = {name: (row[f"{key}_low"], row[f"{key}_high"]) for name, key in kinds.items() if key}
+    found = [f"{name} {bounds(*both)}" for name, both in there.items() if not all(map(is_missing, both))]
+    return "; ".join(found) or "none"
 
 
 def failed_runs(row: Row) -> str:
@@ -150,4 +168,4 @@ def _test(row: Row) -> list[str]:
 
 
 def _adjusted(row: Row, column: str) -> str:
-    return "" if row["role"] == "primary" else f" (adjusted {p_value(row[column])})"
+    return "" if row["role"] != "secondary" else f" (adjusted {p_value(row[column])})"

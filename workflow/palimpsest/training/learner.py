@@ -45,19 +45,27 @@ class Learner:
             "counters": {"step": self.step, "samples_seen": self.samples_seen},
         }
 
-    def restore(self, content: dict[str, Any], *, with_optimizer: bool) -> None:
-        """Take over the parent's checkpoint, without its optimizer where a stage starts afresh; schedules always do."""
+    def begin_from(self, content: dict[str, Any], *, with_optimizer: bool) -> None:
+        """Take over the parent's checkpoint at the start of a stage: the sampler and the schedule begin anew."""
+        rates = [group["lr"] for group in self.optimizer.param_groups]
+        self._take_over(content, with_optimizer=with_optimizer)
+        # The checkpoint's rate is where the parent's schedule ended; this stage's begins at the study's.
+        for group, rate in zip(self.optimizer.param_groups, rates, strict=True):
+            group["lr"] = rate
+
+    def resume_from(self, content: dict[str, Any]) -> None:
+        """Take over where the same stage stood: optimizer, schedule and the sampler's position included."""
+        self._take_over(content, with_optimizer=True)
+        self.scheduler.load_state_dict(content["scheduler"])
+        self.epoch, self.batch = content["sampler"]["epoch"], content["sampler"]["batch"]
+
+    def _take_over(self, content: dict[str, Any], *, with_optimizer: bool) -> None:
         self.model.load_state_dict(content["model"])
         self.method = content["method"]
-        self.epoch, self.batch = content["sampler"]["epoch"], content["sampler"]["batch"]
         self.step, self.samples_seen = content["counters"]["step"], content["counters"]["samples_seen"]
         if with_optimizer:
-            rates = [group["lr"] for group in self.optimizer.param_groups]
             state = {int(key): value for key, value in content["optimizer"]["state"].items()}
             self.optimizer.load_state_dict({**content["optimizer"], "state": state})
-            # The checkpoint's rate is where the parent's schedule ended; this stage's begins at the study's.
-            for group, rate in zip(self.optimizer.param_groups, rates, strict=True):
-                group["lr"] = rate
 
 
 def fresh_model(spec: dict[str, Any]) -> nn.Module:

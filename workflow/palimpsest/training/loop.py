@@ -37,6 +37,11 @@ class Trained:
     steps: dict[str, list[Any]] = field(default_factory=lambda: {column: [] for column in STEP_COLUMNS})
     flops_after_task: int = 0
 
+    @property
+    def begun(self) -> bool:
+        """Whether a step was made."""
+        return bool(self.steps["step"])
+
 
 def train_stage(
     learner: Learner,
@@ -44,21 +49,25 @@ def train_stage(
     context: Context,
     training: dict[str, Any],
     seed: int,
-    progress: Callable[[], None],
-) -> Trained:
-    """Train one stage from the learner's position to its end; the learner is changed in place.
+    result: Trained,
+    after_step: Callable[[], None],
+    after_epoch: Callable[[], None],
+) -> None:
+    """Train one stage from the learner's position to its end; learner and result are changed in place.
 
     Args:
-        learner: where the run stands.
+        learner: where the run stands; in the middle of the stage, if it was resumed there.
         method: hooks, hyperparameters.
         context: what the hooks may know; `context.step` is replaced at every step.
         training: the study's section: batch size and epochs.
         seed: the unit's seed, which with task, visit and epoch fixes the mini-batches.
-        progress: called after every epoch.
+        result: what the stage came to so far; new, if it begins here.
+        after_step, after_epoch: called when learner and result are consistent; the first may raise to stop here.
     """
-    result, counter, size = Trained(), StepCounter(method), training["batch_size"]
+    counter, size = StepCounter(method), training["batch_size"]
     learner.model.train()
-    learner.method = method.begin_task(replace(context, step=learner.step), learner.method)
+    if not result.begun:
+        learner.method = method.begin_task(replace(context, step=learner.step), learner.method)
     while learner.epoch < training["epochs"]:
         shuffled = generator("batches", seed, context.task, context.visit, learner.epoch).permutation(context.n_samples)
         for start in range(learner.batch * size, context.n_samples, size):
@@ -67,14 +76,14 @@ def train_stage(
             result.reason = _step(learner, method, now, batch, counter, result.steps)
             if result.reason:
                 result.status = "ended"
-                return result
+                return
             learner.batch += 1
+            after_step()
         learner.epoch, learner.batch = learner.epoch + 1, 0
-        progress()
+        after_epoch()
     learner.method, result.flops_after_task = counted(
         method.after_task, replace(context, step=learner.step), learner.method
     )
-    return result
 
 
 def _step(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 import torch
 
 from palimpsest.core.artifact import Job
+from palimpsest.core.errors import StoppedError
 from palimpsest.data.samples import read_samples
 from palimpsest.methods._hooks import Context
 from palimpsest.methods._method import Method, load_method
@@ -19,48 +20,99 @@ from palimpsest.training.checkpoint import read_checkpoint, write_checkpoint
 from palimpsest.training.exact import be_exact
 from palimpsest.training.learner import Learner, fresh_learner
 from palimpsest.training.loop import Trained, train_stage
+from palimpsest.training.resume import Resume
+
+Ask = Callable[[], Literal["go", "save", "stop"]]
+"""Asked after every step: go on, write the resume file first, or write it and stop."""
 
 
 def train_one_stage(
-    job: Job, folder: str, spec: dict[str, Any], stage: dict[str, Any], say: Callable[[str], None]
+    job: Job, run: str, spec: dict[str, Any], stage: dict[str, Any], key: str, ask: Ask, say: Callable[[str], None]
 ) -> tuple[dict[str, Any], dict[str, str]]:
-    """Train a stage and write its checkpoint and tables.
+    """Train a stage, from where a killed attempt left it, and write its checkpoint and tables.
+
+    Args:
+        job: of the stage; checkpoints that it reads become its parents.
+        run: `METHOD/UNIT`.
+        spec, stage: the run's specification, and the stage in it.
+        key: hash of all that the stage's bytes depend on, by which a resume file is known.
+        ask: see `Ask`.
+        say: prints one line of progress.
 
     Returns:
         What the record says of the outcome, and the SHA-256 of each file written beside it.
+
+    Raises:
+        StoppedError: `ask` said stop; the resume file is written.
     """
     be_exact(spec["numerics"]["threads"])
     method = load_method(spec["method"], spec["hyperparameters"], "the run's specification")
     samples = _Samples(job, stage["tasks"])
     learner = fresh_learner(spec, _steps_of_stage(spec, len(samples)))
     context = _context(spec, stage, learner, samples)
-    if stage["parent"] is None:
-        learner.method = method.init(context)
-    else:
-        content = read_checkpoint(job, f"{folder}/stage-{stage['parent']}.safetensors")
-        learner.restore(content, with_optimizer=not spec["training"]["reset_optimizer"])
-        learner.epoch, learner.batch = 0, 0
-    steps_before = learner.step
-    epochs = spec["training"]["epochs"]
-    trained = train_stage(
-        learner,
-        method,
-        context,
-        spec["training"],
-        spec["seed"],
-        lambda: say(f"stage {stage['stage']} ({stage['task']}): epoch {learner.epoch} of {epochs}"),
-    )
+    resume = Resume(job.study, run, stage["stage"], key, say)
+    trained = _begin(job, run, spec, stage, learner, method, context, resume)
+
+    def after_step() -> None:
+        wish = ask()
+        if wish != "go":
+            resume.keep({**learner.content(), "trained": _content(trained)})
+        if wish == "stop":
+            raise StoppedError(f"stage {stage['stage']} stopped after step {learner.step}; start again to go on")
+
+    def after_epoch() -> None:
+        say(f"stage {stage['stage']} ({stage['task']}): epoch {learner.epoch} of {spec['training']['epochs']}")
+
+    train_stage(learner, method, context, spec["training"], spec["seed"], trained, after_step, after_epoch)
     if trained.status == "complete" and not _finite(learner):
         trained.status, trained.reason = "ended", f"numerical: a weight is not finite after step {learner.step}"
-    files = _write_files(job, folder, stage["stage"], learner, trained)
+    files = _write_files(job, f"runs/{run}", stage["stage"], learner, trained)
     outcome = {
         "status": trained.status,
         "ended_in": stage["stage"] if trained.status == "ended" else None,
         "step": learner.step,
         "reason": trained.reason,
-        "counted": _counted(learner, method, trained, steps_before),
+        "counted": _counted(learner, trained),
     }
     return outcome, files
+
+
+def _begin(
+    job: Job,
+    run: str,
+    spec: dict[str, Any],
+    stage: dict[str, Any],
+    learner: Learner,
+    method: Method,
+    context: Context,
+    resume: Resume,
+) -> Trained:
+    """Bring the learner to where the stage begins, or to where a killed attempt left it."""
+    if stage["parent"] is None:
+        learner.method = method.init(context)
+    else:
+        content = read_checkpoint(job, f"runs/{run}/stage-{stage['parent']}.safetensors")
+        learner.begin_from(content, with_optimizer=not spec["training"]["reset_optimizer"])
+    left = resume.load()
+    if left is None:
+        return Trained()
+    learner.resume_from(left)
+    resume.say(f"stage {stage['stage']}: resumed after step {learner.step}")
+    return _trained(left["trained"])
+
+
+def _content(trained: Trained) -> dict[str, Any]:
+    """The steps so far, for a resume file: numbers as tensors, and the name of the task once."""
+    columns = dict(trained.steps)
+    (task,) = set(columns.pop("task"))
+    floats = {"loss", "learning_rate", "gradient_norm"}
+    kinds = {name: torch.float64 if name in floats else torch.int64 for name in columns}
+    return {"task": task, "steps": {name: torch.tensor(v, dtype=kinds[name]) for name, v in columns.items()}}
+
+
+def _trained(content: dict[str, Any]) -> Trained:
+    columns = {name: values.tolist() for name, values in content["steps"].items()}
+    return Trained(steps={**columns, "task": [content["task"]] * len(columns["step"])})
 
 
 def training_mask(spec: dict[str, Any], stage: dict[str, Any], kind: str) -> torch.Tensor | None:
@@ -126,10 +178,10 @@ def _write_files(job: Job, folder: str, number: int, learner: Learner, trained: 
     return {Path(path).name: digest for path, digest in files.items()}
 
 
-def _counted(learner: Learner, method: Method, trained: Trained, steps_before: int) -> dict[str, int]:
+def _counted(learner: Learner, trained: Trained) -> dict[str, int]:
     """What the stage cost, counted: steps, FLOPs, parameters, bytes of the method's state."""
     return {
-        "steps": learner.step - steps_before,
+        "steps": len(trained.steps["step"]),
         "samples_seen": learner.samples_seen,
         "flops_steps": sum(trained.steps["flops"]),
         "flops_after_task": trained.flops_after_task,

@@ -3,7 +3,8 @@
 Snakemake deletes a job's declared outputs before it runs the job again. So of a stage only the record `stage-K.json` is
 declared; checkpoint and tables lie beside it, named in the record by hash, and a copy of the record is kept under
 `.accepted/`. A job that is started again takes over every stage whose copy still fits: same specification, program,
-environment, data and parent, same kind of machine, and every file as it was.
+environment, data and parent, same kind of machine, and every file as it was. Within a stage it goes on from the resume
+file (`training.resume`).
 
 Nothing here imports torch: a run that has ended, or is already there, costs no such start.
 """
@@ -18,7 +19,7 @@ from typing import Any
 from palimpsest.core.artifact import Job, write_atomically
 from palimpsest.core.errors import ArtifactError
 from palimpsest.core.exclusive import hold
-from palimpsest.core.hashing import canonical_json, hash_file
+from palimpsest.core.hashing import canonical_json, hash_file, hash_json
 from palimpsest.data.samples import INPUTS, TABLE
 from palimpsest.training.machine import kind_of_machine
 
@@ -28,16 +29,23 @@ Observe = Callable[[int], AbstractContextManager[None]]
 
 
 def train_stages(
-    job: Job, run: str, spec: dict[str, Any], numbers: list[int], observe: Observe, say: Callable[[str], None]
+    job: Job,
+    run: str,
+    spec: dict[str, Any],
+    numbers: list[int],
+    observe: Observe,
+    ask: Callable[[], str],
+    say: Callable[[str], None],
 ) -> None:
     """Bring stages of a run to their records.
 
     Args:
         job: of the rule train; its specification is the run's.
         run: `METHOD/UNIT`.
-        spec: the run's specification (`plan.grid.spec_of`).
+        spec: the run's specification (`plan.grid.complete_spec`).
         numbers: the stages, ascending; the parent of the first is there already, or it has none.
         observe: see `Observe`.
+        ask: asked after every step, see `training.stage.Ask`.
         say: prints one line of progress.
     """
     folder = f"runs/{run}"
@@ -46,7 +54,58 @@ def train_stages(
         for path in (TABLE, INPUTS):
             job.locate(path)
         for stage in (stage for stage in spec["stages"] if stage["stage"] in numbers):
-            _bring(job, folder, spec, stage, observe, say)
+            _bring(job, run, spec, stage, observe, ask, say)
+
+
+def abandon_stages(job: Job, run: str, spec: dict[str, Any], reason: str, say: Callable[[str], None]) -> list[int]:
+    """Record that a run's missing stages will not come, so that the study can be completed without it.
+
+    The first stage without a record, and all after it, are recorded as `ended` with the reason `infrastructure: …`; the
+    run stays in every table as failed.
+
+    Args:
+        job: of the rule train; its specification is the run's.
+        run, spec, say: as of `train_stages`.
+        reason: why, in the user's words.
+
+    Returns:
+        The stages that were given up; none, if all are there.
+
+    Raises:
+        ArtifactError: another process trains the run now.
+    """
+    folder = f"runs/{run}"
+
+    def refuse() -> None:
+        raise ArtifactError(
+            "the run is being trained",
+            where=str(job.study / folder),
+            expected="a run that no process works on",
+            got="its lock is held",
+            next="stop the workflow first",
+        )
+
+    with hold(job.study / folder / ".lock", refuse):
+        for path in (TABLE, INPUTS):
+            job.locate(path)
+        missing = [s for s in spec["stages"] if not (job.study / record_of(folder, s["stage"])).is_file()]
+        for stage in missing:
+            stage_job = job.fork(stage=stage["stage"])
+            parent = stage["parent"]
+            before = None if parent is None else read_record(stage_job, folder, parent)
+            if before is not None and before["status"] == "complete":
+                stage_job.locate(checkpoint_of(folder, parent))
+            first = missing[0]["stage"] if before is None or before["status"] == "complete" else before["ended_in"]
+            outcome = {
+                "status": "ended",
+                "ended_in": first,
+                "step": before["step"] if before else 0,
+                "reason": f"infrastructure: {reason}",
+                "counted": {},
+            }
+            _write_record(stage_job, folder, stage["stage"], spec, outcome, files={})
+            say(f"stage {stage['stage']}: given up")
+    return [stage["stage"] for stage in missing]
 
 
 def record_of(folder: str, stage: int) -> str:
@@ -78,9 +137,15 @@ def checkpoint_of(folder: str, stage: int) -> str:
 
 
 def _bring(
-    job: Job, folder: str, spec: dict[str, Any], stage: dict[str, Any], observe: Observe, say: Callable[[str], None]
+    job: Job,
+    run: str,
+    spec: dict[str, Any],
+    stage: dict[str, Any],
+    observe: Observe,
+    ask: Callable[[], str],
+    say: Callable[[str], None],
 ) -> None:
-    number, parent = stage["stage"], stage["parent"]
+    folder, number, parent = f"runs/{run}", stage["stage"], stage["parent"]
     stage_job = job.fork(stage=number)
     before = None if parent is None else read_record(stage_job, folder, parent)
     if before is not None and before["status"] == "ended":
@@ -89,6 +154,7 @@ def _bring(
         say(f"stage {number}: the run ended in stage {before['ended_in']} ({before['reason']})")
         return
     if parent is not None:
+        _require_same_machine(stage_job, folder, before, spec)
         stage_job.locate(checkpoint_of(folder, parent))
     expected = _frame(stage_job, number, spec)
     accepted = _accepted(stage_job, folder, number, expected)
@@ -97,10 +163,25 @@ def _bring(
         say(f"stage {number}: accepted as it stands")
         return
     with observe(number):
+        from palimpsest.training.resume import Resume
         from palimpsest.training.stage import train_one_stage
 
-        outcome, files = train_one_stage(stage_job, folder, spec, stage, say)
+        key = hash_json(expected)
+        outcome, files = train_one_stage(stage_job, run, spec, stage, key, ask, say)
         _write_record(stage_job, folder, number, spec, outcome, files)
+        Resume(job.study, run, number, key, say).remove()
+
+
+def _require_same_machine(job: Job, folder: str, before: Record, spec: dict[str, Any]) -> None:
+    here = kind_of_machine(spec["numerics"]["threads"])
+    if before["machine"] != here:
+        raise ArtifactError(
+            "the stage before was trained on another kind of machine",
+            where=str(job.study / record_of(folder, before["stage"])),
+            expected=f"the kind of this machine, {here}",
+            got=f"{before['machine']}",
+            next="go on where the run began, or remove its folder to train it here from the start",
+        )
 
 
 def _frame(job: Job, number: int, spec: dict[str, Any]) -> Record:

@@ -1,4 +1,4 @@
-"""`palimpsest schema`: the generated explanation of the study file."""
+"""`palimpsest schema`: the generated explanations of the study file and of definitions elsewhere."""
 
 from __future__ import annotations
 
@@ -10,13 +10,16 @@ import typer
 
 def command(
     folder: Annotated[Path, typer.Option(help="Where README.md and study.schema.json are written.")] = Path("config"),
+    docs: Annotated[Path, typer.Option(help="Where definitions.md is written.")] = Path("docs"),
 ) -> None:
-    """Write the page that explains every field of a study, and its JSON Schema."""
+    """Write the page that explains every field of a study, its JSON Schema, and how other programs define metrics."""
     from palimpsest.core.artifact import write_atomically
+    from palimpsest.metrics._definitions import definitions_page
     from palimpsest.plan.document import json_schema
 
     write_atomically(folder / "README.md", page().encode())
     write_atomically(folder / "study.schema.json", json_schema().encode())
+    write_atomically(docs / "definitions.md", definitions_page().encode())
 
 
 def page() -> str:

@@ -17,14 +17,14 @@ def command(
 
     from palimpsest.core.errors import ArtifactError
 
-    folders = [results / study] if study else sorted(path.parent.parent for path in results.glob("*/plan/lock.json"))
-    if not folders or not (folders[0] / "plan" / "lock.json").is_file():
+    folders = [results / study] if study else sorted(path.parent for path in results.glob("*/telemetry"))
+    if not folders or not folders[0].is_dir():
         raise ArtifactError(
             "there is nothing to tell the status of",
             where=str(folders[0] if folders else results),
-            expected="a study that has begun: plan/lock.json in its folder",
-            got="no such file",
-            next="begin it by envs/run snakemake",
+            expected="a study that has begun, below the folder --results",
+            got="no such folder",
+            next="begin it by envs/run snakemake --configfile config/NAME.yaml, in the project's folder",
         )
     for folder in folders:
         _show(folder, Console())
@@ -36,8 +36,13 @@ def _show(folder: Path, console) -> None:
     from palimpsest.plan.lock import read_lock
     from palimpsest.plan.status import cells, seconds_left
 
-    found = cells(folder, Grid(read_lock(folder / "plan" / "lock.json")))
+    lock = folder / "plan" / "lock.json"
+    if not lock.is_file():
+        print(f"{folder.name}: {'a workflow is preparing its plan' if is_held(folder / '.lock') else 'no plan yet'}")
+        return
+    found = cells(folder, Grid(read_lock(lock)))
     console.print(_table(folder.name, found))
+    console.print("ended: as a recorded outcome; failed: its last attempt broke off; trained: not analysed yet")
     for cell in found:
         if cell.reason:
             console.print(f"{cell.run}: {cell.state} in {cell.reason}", markup=False, highlight=False)
@@ -61,7 +66,7 @@ def _table(study: str, found: list):
         own = [cell for cell in found if cell.run.split("/")[0] == method]
         counts = [sum(cell.state == state for cell in own) for state in STATES]
         stages = f"{sum(cell.stages_done for cell in own)} of {sum(cell.stages for cell in own)}"
-        table.add_row(method, *(str(count or "") for count in counts), stages)
+        table.add_row(method, *(str(count or "·") for count in counts), stages)
     return table
 
 

@@ -1,0 +1,72 @@
+"""A stage made again, beside the study, and moved into it only if it is the recorded one to the last bit."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from palimpsest.core.artifact import RECORDS, Job, record_path
+from palimpsest.core.errors import ArtifactError
+from palimpsest.training.stages import checkpoint_of, record_of, train_stages
+
+
+def rebuild_stage(job: Job, run: str, spec: dict[str, Any], number: int, say: Callable[[str], None]) -> dict[str, str]:
+    """Train one stage again from its parent's checkpoint and put its files in place.
+
+    Args:
+        job: of the rule train; its specification is the run's.
+        run, spec, say: as of `training.stages.train_stages`.
+        number: the stage.
+
+    Returns:
+        SHA-256 of each file, by its path in the study; all equal to the recorded ones.
+
+    Raises:
+        ArtifactError: the run has no such stage or no record of it, or what was made is not what was recorded.
+    """
+    folder = f"runs/{run}"
+    stage = next((stage for stage in spec["stages"] if stage["stage"] == number), None)
+    record = job.study / record_of(folder, number)
+    if stage is None or not record.is_file():
+        raise _error(
+            job, record, "a stage of the run that has a record", "none", "run snakemake: it trains what is missing"
+        )
+    recorded = json.loads(record.read_bytes())["files"]
+    with tempfile.TemporaryDirectory(dir=job.study, prefix=".rebuild-") as place:
+        scratch = replace(job, study=Path(place), parents=dict(job.parents))
+        _prepare(job.study, scratch.study, folder, stage["parent"])
+        train_stages(scratch, run, spec, [number], lambda stage: nullcontext(), lambda: "go", say)
+        made = json.loads((scratch.study / record_of(folder, number)).read_bytes())["files"]
+        if made != recorded:
+            raise _error(
+                job, record, f"files {recorded}", f"files {made}", "find out what changed: nothing was replaced"
+            )
+        for name in recorded:
+            for path in (Path(folder) / name, RECORDS / f"{folder}/{name}.json"):
+                (scratch.study / path).replace(job.study / path)
+    return {f"{folder}/{name}": digest for name, digest in recorded.items()}
+
+
+def _prepare(study: Path, scratch: Path, folder: str, parent: int | None) -> None:
+    """What the stage reads, in a folder of its own: data and parent, with their records."""
+    (scratch / "data").symlink_to((study / "data").resolve())
+    paths = [str(path.relative_to(study)) for path in (study / "data").iterdir()]
+    if parent is not None:
+        paths += [record_of(folder, parent), checkpoint_of(folder, parent)]
+        (scratch / folder).mkdir(parents=True)
+    for path in paths:
+        record = record_path(scratch, path)
+        record.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(record_path(study, path), record)
+        if not path.startswith("data/"):
+            (scratch / path).symlink_to((study / path).resolve())
+
+
+def _error(job: Job, where: Path, expected: str, got: str, next: str) -> ArtifactError:
+    return ArtifactError("a stage cannot be made again", where=str(where), expected=expected, got=got, next=next)
