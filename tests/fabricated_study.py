@@ -10,6 +10,11 @@ import numpy as np
 from palimpsest.core.artifact import Job
 from palimpsest.core.streams import generator
 from palimpsest.core.tables import TABLES
+from palimpsest.statistics.claims import Plasticity, judge_claim
+from palimpsest.statistics.decisions import candidates, decision_rows, quantities, read_claims, read_gates
+from palimpsest.statistics.evidence import evidence_level
+from palimpsest.statistics.gates import judge_gate
+from palimpsest.statistics.plan import read_analysis
 
 N_TASKS, N_UNITS = 5, 5
 TASKS = [f"t{task}" for task in range(1, N_TASKS + 1)]
@@ -36,6 +41,7 @@ def fabricate(study: Path, names: dict[str, str] | None = None) -> Job:
     _write(job, "aggregate/metrics.parquet", "metrics", [null_metric(naming["joint"], unit) for unit in range(N_UNITS)])
     _write(job, "aggregate/costs.parquet", "costs", [costs(name, naming[name]) for name in sorted(FINAL)])
     _write(job, "statistics/comparisons.parquet", "comparisons", comparisons(naming))
+    _write(job, "statistics/decisions.parquet", "decisions", decisions(naming))
     sample = {"dataset": "d", "split": "test", "sample": 0, "label": 0, "task": "t1", "sha256": "0", "duplicate_of": 0}
     about = {
         "sources": {
@@ -86,6 +92,11 @@ def lock(naming: dict[str, str]) -> dict[str, Any]:
                     hypothesis("regularisation", ewc, finetune, "average_accuracy"),
                     hypothesis("forgetting", replay, ewc, "forgetting"),
                 ],
+                "gates": [
+                    {"gate": "rehearsal.ci_low > 0", "hard": True},
+                    {"gate": "rehearsal.worst_task_change >= -0.02", "hard": False},
+                ],
+                "claims": [{"claim": "reduces_forgetting", "comparison": "forgetting", "margin": None}],
                 "expected_sd": 0.03,
                 "expected_sd_source": "pilot with other seeds",
                 "expected_effect": 0.05,
@@ -226,6 +237,22 @@ def comparisons(naming: dict[str, str]) -> Rows:
         ),
         _comparison("forgetting", "secondary", replay, ewc, "forgetting", -0.47, 0.05, "better", 0.0004),
     ]
+
+
+def decisions(naming: dict[str, str]) -> Rows:
+    """Made by the same functions as a study's, of the fabricated comparisons and costs."""
+    content = lock(naming)["study"]["analysis"]
+    rows = comparisons(naming)
+    cost_of = {naming[name]: costs(name, naming[name]) for name in FINAL}
+    judged = [judge_gate(gate, quantities(rows, cost_of)) for gate in read_gates(content)]
+    by_name = {row["comparison"]: row for row in rows}
+    claims = [judge_claim(c, by_name[c.comparison], Plasticity(-0.05, -0.08, -0.02)) for c in read_claims(content)]
+    methods = ("replay", "ewc", "finetune")
+    summary = [row for name in methods for row in summaries(name, naming[name], "class_incremental")]
+    plan = read_analysis({**content, "failed_runs": "bounds"})
+    running = candidates(plan, judged, [row for row in summary if row["index"] is None], cost_of)
+    levels = {row["comparison"]: evidence_level(row, row["n_orders"], row["n"]) for row in rows}
+    return decision_rows(judged, claims, running, by_name, levels)
 
 
 def _comparison(

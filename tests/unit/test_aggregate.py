@@ -29,7 +29,7 @@ def study(tmp_path: Path) -> MadeUpStudy:
     study.run("replay/s2-o0", ORDERS["s2-o0"], [[60, 30]], outcome=FAILED)
     for unit in ORDERS:
         study.metrics(f"replay/{unit}")
-    study.stage("ledger", method="replay", runs=list(ORDERS))
+    study.stage("ledger", method="replay")
     return study
 
 
@@ -53,7 +53,7 @@ def test_a_run_that_ended_is_counted_as_failed(study: MadeUpStudy) -> None:
 def test_a_declared_early_stop_is_not_a_failure(study: MadeUpStudy) -> None:
     stopped = {"status": "ended", "reason": "early_stop"}
     study.run("replay/s2-o0", ORDERS["s2-o0"], [[60, 30]], outcome=stopped)
-    study.stage("ledger", method="replay", runs=list(ORDERS))
+    study.stage("ledger", method="replay")
     assert summary(study, metric="average_accuracy")["n_failed"] == 0
 
 
@@ -91,7 +91,7 @@ def test_the_heat_map_averages_cells_by_stage_and_position(study: MadeUpStudy) -
 
 def test_costs_are_summed_over_the_stages_of_a_run_and_averaged_over_the_complete_runs(study: MadeUpStudy) -> None:
     study.job("train").write_json("runs/replay/s1-o1/stage-2.json", {"counted": counted(3)}, "stage")
-    study.stage("ledger", method="replay", runs=list(ORDERS))
+    study.stage("ledger", method="replay")
     study.stage("aggregate", methods=["replay"])
     (row,) = study.rows("aggregate/costs.parquet", "costs")
     # the second stage of one run cost as much as a third one, and the third run failed
@@ -108,7 +108,7 @@ def test_costs_are_summed_over_the_stages_of_a_run_and_averaged_over_the_complet
 def test_a_method_without_a_complete_run_has_no_costs(study: MadeUpStudy) -> None:
     for unit, order in ORDERS.items():
         study.run(f"replay/{unit}", order, [[60, 30]], outcome=FAILED)
-    study.stage("ledger", method="replay", runs=list(ORDERS))
+    study.stage("ledger", method="replay")
     study.stage("aggregate", methods=["replay"])
     (row,) = study.rows("aggregate/costs.parquet", "costs")
     assert row == {**dict.fromkeys(row), "method": "replay", "n": 0}

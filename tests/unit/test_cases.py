@@ -12,7 +12,8 @@ import pytest
 
 from palimpsest.metrics._declaration import Inputs
 from palimpsest.metrics._evaluate import missing, values
-from palimpsest.statistics.gates import failed_gates
+from palimpsest.plan.gates import read_gate
+from palimpsest.statistics.gates import judge_gate
 from palimpsest.statistics.order_disparity import order_disparity
 from palimpsest.statistics.paired import paired_t
 from palimpsest.statistics.verdict import reach_verdict
@@ -85,7 +86,8 @@ def check_orders(case: dict[str, Any]) -> None:
 
 
 def check_decision(case: dict[str, Any]) -> None:
-    failed = failed_gates(case["inputs"]["gates"], case["inputs"])
+    judged = {gate: judge_gate(read_gate(gate, "the case"), case["inputs"]) for gate in case["inputs"]["gates"]}
+    failed = [gate for gate, found in judged.items() if not found.passed]
     assert failed == case["expect"]["failed_gates"]
     assert (not failed) == case["expect"]["pass"]
 

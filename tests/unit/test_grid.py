@@ -7,7 +7,9 @@ import json
 import pytest
 
 import small_study
+from palimpsest.core.errors import StudyError
 from palimpsest.core.hashing import hash_json
+from palimpsest.plan import grid
 from palimpsest.plan.grid import Batch, Block, Grid, complete_spec
 
 
@@ -30,6 +32,15 @@ BLOCKS = {
     ("joint", 1): [((3,), ())],
     ("random_init", 2): [((0,), ())],
 }
+
+
+def test_a_job_with_more_runs_than_an_argument_can_name_is_refused(plan, monkeypatch):
+    """The error says how many runs would fit."""
+    monkeypatch.setattr(grid, "LONGEST_ARGUMENT", 100)
+    with pytest.raises(StudyError, match="more runs than its command line can name") as error:
+        Grid(plan).batches(2)
+    assert error.value.next == "write at most 1"
+    assert Grid(plan).batches(1)
 
 
 @pytest.mark.parametrize(("method", "size"), BLOCKS)

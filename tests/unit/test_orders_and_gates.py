@@ -11,11 +11,14 @@ from scipy import stats
 
 from palimpsest.core.errors import StudyError
 from palimpsest.core.streams import generator
-from palimpsest.statistics.gates import failed_gates
+from palimpsest.plan.gates import read_gate
+from palimpsest.statistics import wilcoxon
+from palimpsest.statistics.gates import judge_gate
 from palimpsest.statistics.order_bootstrap import worst_quantile_interval
 from palimpsest.statistics.order_disparity import order_disparity
 from palimpsest.statistics.orders import FinalAccuracy, order_rows
 from palimpsest.statistics.variance import split_variance
+from palimpsest.statistics.wilcoxon import wilcoxon_p
 from palimpsest.statistics.worst_task import worst_task_change
 
 
@@ -157,13 +160,34 @@ def test_the_worst_quantile_has_its_footnote_or_a_reason() -> None:
     assert "an order with a single run cannot be resampled" in alone["missing"]
 
 
-def test_a_gate_on_an_undefined_quantity_fails() -> None:
-    assert failed_gates(["a.mean > 0", "b.mean > 0"], {"a": {"mean": None}}) == ["a.mean > 0", "b.mean > 0"]
+def test_a_gate_on_an_undefined_quantity_fails_and_says_so() -> None:
+    gates = [read_gate(f"{name}.mean > 0", "here") for name in ("a", "b")]
+    judged = [judge_gate(gate, {"a": {"mean": None, "reason": "fewer than two pairs"}}) for gate in gates]
+    assert [found.passed for found in judged] == [False, False]
+    assert [found.reason for found in judged] == ["mean is null: fewer than two pairs", "mean is null"]
 
 
-def test_a_gate_that_cannot_be_read_is_refused() -> None:
+@pytest.mark.parametrize(
+    ("operator", "passes"), [(">=", [0, 1]), ("<=", [-1, 0]), (">", [1]), ("<", [-1]), ("≥", [0, 1]), ("≤", [-1, 0])]
+)
+def test_a_gate_compares_as_its_operator_says(operator: str, passes: list[int]) -> None:
+    gate = read_gate(f"a.mean {operator} 0", "here")
+    assert [value for value in (-1, 0, 1) if judge_gate(gate, {"a": {"mean": value}}).passed] == passes
+
+
+@pytest.mark.parametrize("text", ["a.mean = 0", "a > 0", "mean > 0", "a.mean > two", "a.mean > 0 or 1", "", "a.mean >"])
+def test_a_gate_that_cannot_be_read_is_refused(text: str) -> None:
     with pytest.raises(StudyError, match="gate cannot be read"):
-        failed_gates(["a.mean = 0"], {})
+        read_gate(text, "here")
+
+
+@pytest.mark.parametrize("alternative", ["two-sided", "greater", "less"])
+def test_the_signed_rank_test_of_many_pairs_is_close_to_the_counted_one(alternative, monkeypatch) -> None:
+    """With 300 rounded differences, ties and zeros among them, the normal distribution is off by less than 0.001."""
+    differences = np.round(generator("test", "wilcoxon").normal(0.08, 1, 300), 1)
+    counted = wilcoxon_p(differences, alternative)
+    monkeypatch.setattr(wilcoxon, "COUNTED_UP_TO", 0)
+    assert wilcoxon_p(differences, alternative) == pytest.approx(counted, abs=0.001)
 
 
 @pytest.mark.parametrize("module", ["wilcoxon", "compare", "gates", "orders"])

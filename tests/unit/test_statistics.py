@@ -9,6 +9,8 @@ import pytest
 from scipy import stats
 
 from made_up_study import PROTOCOL, MadeUpStudy
+from palimpsest.aggregate.costs import Cost, summarise_costs
+from palimpsest.aggregate.summary import summarise_metrics
 from palimpsest.core.errors import StudyError
 from palimpsest.metrics._run import write_metrics
 
@@ -31,7 +33,7 @@ def analyse(study: MadeUpStudy, primary: dict[str, Any] | None = None, secondary
     for method in ("finetune", "replay"):
         for unit in UNITS:
             write_metrics(study.job("metrics"), f"{method}/{unit}", "sequential", {}, [PROTOCOL])
-        study.stage("ledger", method=method, runs=UNITS)
+        study.stage("ledger", method=method)
     study.stage("aggregate", methods=["finetune", "replay"])
     study.stage("statistics", analysis=plan(primary, secondary, **rules))
     return study.rows("statistics/comparisons.parquet", "comparisons")
@@ -43,7 +45,7 @@ def plan(primary: dict[str, Any] | None = None, secondary: Any = (), **rules: An
         "primary": comparison("accuracy", **(primary or {})),
         "secondary": [comparison(**more) for more in secondary],
     }
-    return {**announced, "equivalence_margin": None, **comparisons, **rules}
+    return {**announced, "equivalence_margin": None, "gates": [], "claims": [], **comparisons, **rules}
 
 
 def comparison(name: str, **more: Any) -> dict[str, Any]:
@@ -184,7 +186,13 @@ def write_average_accuracy(study: MadeUpStudy, runs: list[str]) -> None:
     columns: dict[str, list] = {name: [text] * len(runs) for name, text in texts.items()}
     columns |= {name: [None] * len(runs) for name in ("index", "task", "missing")}
     rows = {**columns, "run": runs, "value": [0.5] * len(runs)}
-    study.job("aggregate").write_table("aggregate/metrics.parquet", "metrics", rows)
+    job = study.job("aggregate")
+    job.write_table("aggregate/metrics.parquet", "metrics", rows)
+    metrics, methods = job.read_table("aggregate/metrics.parquet", "metrics"), ("finetune", "replay")
+    job.write_table("aggregate/summary.parquet", "summary", summarise_metrics(metrics, dict.fromkeys(methods, 0)))
+    job.write_table(
+        "aggregate/costs.parquet", "costs", summarise_costs({method: [Cost(8, 2, 3, 0)] for method in methods})
+    )
 
 
 def test_methods_that_share_no_unit_are_not_compared(study: MadeUpStudy) -> None:
@@ -216,7 +224,7 @@ def test_crossed_units_have_the_diagnostics_that_crossing_needs(tmp_path: Path) 
         for method in ("finetune", "replay"):
             write_metrics(study.job("metrics"), f"{method}/{unit}", "sequential", {}, [PROTOCOL])
     for method in ("finetune", "replay"):
-        study.stage("ledger", method=method, runs=list(units))
+        study.stage("ledger", method=method)
     study.stage("aggregate", methods=["finetune", "replay"])
     study.stage("statistics", analysis=plan())
     row = study.rows("statistics/comparisons.parquet", "comparisons")[0]

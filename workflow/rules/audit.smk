@@ -14,10 +14,9 @@ rule ledger:
         f"{STUDY}/telemetry/logs/ledger/{{method}}.log",
     params:
         study=study.study,
-        units=lambda wildcards: json.dumps(grid.units(wildcards.method)),
     shell:
         "palimpsest stage ledger --study results/{params.study} --code plan/code/rules/ledger.json"
-        " --method {wildcards.method} --runs {params.units:q} > {log} 2>&1"
+        " --method {wildcards.method} > {log} 2>&1"
 
 
 rule audit:
@@ -26,7 +25,7 @@ rule audit:
         ledger=[f"{STUDY}/audit/ledger/{method}.parquet" for method in grid.methods],
         lock=f"{STUDY}/plan/lock.json",
         runs=f"{STUDY}/plan/runs.parquet",
-        comparisons=f"{STUDY}/statistics/comparisons.parquet",
+        statistics=[f"{STUDY}/statistics/{table}.parquet" for table in ("comparisons", "orders", "decisions")],
         programs=[f"{STUDY}/plan/code/rules/{rule}.json" for rule in ("plan", "report")],
     output:
         f"{STUDY}/audit/ledger/_study.parquet",

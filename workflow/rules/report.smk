@@ -4,7 +4,7 @@ rule report:
         lock=f"{STUDY}/plan/lock.json",
         samples=f"{STUDY}/data/samples.parquet",
         tables=[f"{STUDY}/aggregate/{table}.parquet" for table in ("metrics", "summary", "matrix", "costs")],
-        comparisons=f"{STUDY}/statistics/comparisons.parquet",
+        statistics=[f"{STUDY}/statistics/{table}.parquet" for table in ("comparisons", "decisions")],
         root=f"{STUDY}/audit/root.json",
     output:
         f"{STUDY}/report/index.html",

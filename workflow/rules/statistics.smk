@@ -2,10 +2,11 @@ rule statistics:
     input:
         code=f"{STUDY}/plan/code/rules/statistics.json",
         units=f"{STUDY}/plan/units.parquet",
-        metrics=f"{STUDY}/aggregate/metrics.parquet",
+        tables=[f"{STUDY}/aggregate/{table}.parquet" for table in ("metrics", "summary", "costs")],
     output:
         f"{STUDY}/statistics/comparisons.parquet",
         f"{STUDY}/statistics/orders.parquet",
+        f"{STUDY}/statistics/decisions.parquet",
     log:
         f"{STUDY}/telemetry/logs/statistics.log",
     params:

@@ -13,6 +13,7 @@ from palimpsest.aggregate.costs import Cost, cost_of_run, summarise_costs
 from palimpsest.aggregate.summary import summarise_matrix, summarise_metrics
 from palimpsest.core.artifact import Job
 from palimpsest.core.errors import ArtifactError
+from palimpsest.core.tables import TABLES
 
 
 @dataclass(frozen=True)
@@ -57,13 +58,17 @@ def write_aggregates(job: Job, methods: Sequence[str]) -> None:
         job.read_listed(f"metrics/{shard.method}/{unit}.parquet", "metrics", shard.sha256)
         for shard, unit in _runs(shards)
     )
-    accuracy = pa.concat_tables(_accuracy_of_run(job, shard, unit, positions[unit]) for shard, unit in _runs(shards))
+    matrices = [summarise_matrix(*found) for shard in shards for found in _accuracies(job, shard, positions)]
     failed = {shard.method: [unit for unit in shard.units() if _failed(job, shard, unit)] for shard in shards}
     n_failed = {method: len(units) for method, units in failed.items()}
     costs = {shard.method: _costs(job, shard, failed[shard.method]) for shard in shards}
     job.write_table("aggregate/metrics.parquet", "metrics", metrics)
     job.write_table("aggregate/summary.parquet", "summary", summarise_metrics(metrics, n_failed))
-    job.write_table("aggregate/matrix.parquet", "matrix_summary", summarise_matrix(accuracy))
+    job.write_table(
+        "aggregate/matrix.parquet",
+        "matrix_summary",
+        pa.concat_tables([TABLES["matrix_summary"].schema.empty_table(), *matrices]),
+    )
     job.write_table("aggregate/costs.parquet", "costs", summarise_costs(costs))
 
 
@@ -84,17 +89,23 @@ def _read_positions(job: Job) -> dict[str, dict[str, int]]:
     return positions
 
 
-def _accuracy_of_run(job: Job, shard: Shard, unit: str, position: Mapping[str, int]) -> pa.Table:
+def _accuracies(
+    job: Job, shard: Shard, positions: Mapping[str, Mapping[str, int]]
+) -> Iterator[tuple[str, str, pa.Table]]:
+    """Method, protocol and the accuracies of all runs; one method at a time, for a study can have millions of cells."""
+    runs = [_accuracies_of_run(job, shard, unit, positions[unit]) for unit in shard.units()]
+    for protocol in sorted({protocol for run in runs for protocol in run}):
+        yield shard.method, protocol, pa.concat_tables(run[protocol] for run in runs if protocol in run)
+
+
+def _accuracies_of_run(job: Job, shard: Shard, unit: str, position: Mapping[str, int]) -> dict[str, pa.Table]:
     matrix = job.read_listed(f"evaluation/{shard.method}/{unit}/matrix.parquet", "matrix", shard.sha256)
-    return pa.table(
-        {
-            "method": pa.array([shard.method] * len(matrix), pa.string()),
-            "protocol": matrix["protocol"],
-            "stage": matrix["stage"],
-            "position": pa.array([position[task] for task in matrix["task"].to_pylist()], pa.int32()),
-            "value": pc.divide(matrix["n_correct"].cast(pa.float64()), matrix["n_total"]),
-        }
-    )
+    tasks = matrix["task"].combine_chunks().dictionary_encode()
+    places = pa.array([position[task] for task in tasks.dictionary.to_pylist()], pa.int32())
+    value = pc.divide(matrix["n_correct"].cast(pa.float64()), matrix["n_total"])
+    cells = pa.table({"stage": matrix["stage"], "position": places.take(tasks.indices), "value": value})
+    protocols = pc.unique(matrix["protocol"]).to_pylist()
+    return {protocol: cells.filter(pc.equal(matrix["protocol"], protocol)) for protocol in protocols}
 
 
 def _failed(job: Job, shard: Shard, unit: str) -> bool:

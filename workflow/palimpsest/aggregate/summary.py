@@ -8,6 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from palimpsest.core.tables import TABLES
+
 CONFIDENCE = 0.95
 
 
@@ -35,14 +37,20 @@ def summarise_metrics(metrics: pa.Table, n_failed: Mapping[str, int]) -> pa.Tabl
     return pa.table(columns)
 
 
-def summarise_matrix(accuracy: pa.Table) -> pa.Table:
+def summarise_matrix(method: str, protocol: str, accuracy: pa.Table) -> pa.Table:
     """Rows of the table `matrix_summary`, for heat maps only: mean and sample SD of the accuracy by stage and position.
 
     Args:
-        accuracy: columns `method, protocol, stage, position, value`, one row per run and measured cell.
+        method, protocol: of what.
+        accuracy: columns `stage, position, value`, one row per run and measured cell.
     """
-    grouped = _describe(accuracy, ["method", "protocol", "stage", "position"], "value")
-    return grouped.drop_columns(["min", "max"])
+    grouped = _describe(accuracy, ["stage", "position"], "value").drop_columns(["min", "max"])
+    named = {
+        name: pa.repeat(pa.scalar(text), len(grouped)) for name, text in (("method", method), ("protocol", protocol))
+    }
+    rows = pa.table({**named, **{column: grouped[column] for column in grouped.column_names}})
+    schema = TABLES["matrix_summary"].schema
+    return rows.select(schema.names).cast(schema)
 
 
 def _describe(rows: pa.Table, keys: list[str], column: str) -> pa.Table:

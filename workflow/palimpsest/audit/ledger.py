@@ -7,8 +7,11 @@ in no shard.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from palimpsest.audit.merkle import merkle_root
 from palimpsest.core.artifact import Job, check_artifact, hash_content, read_lineage, recorded_paths
@@ -18,6 +21,7 @@ from palimpsest.core.tables import TABLES
 
 ROOT = "audit/root.json"
 STUDY_FOLDERS = ("plan", "data", "aggregate", "statistics")
+ROWS_AT_ONCE = 4096
 # Every run has these, however it ended: without one of them the run was removed.
 OF_EVERY_RUN = ("runs/{run}/outcome.parquet", "evaluation/{run}/matrix.parquet", "metrics/{run}.parquet")
 
@@ -27,21 +31,21 @@ def shard_path(name: str) -> str:
     return f"audit/ledger/{name}.parquet"
 
 
-def write_method_shard(job: Job, method: str, units: Sequence[str]) -> None:
+def write_method_shard(job: Job, method: str) -> None:
     """Write the shard of a method: its programs, and all artifacts of its runs up to their metrics.
 
     Args:
         job: the open job; the plan becomes its parent. The listed artifacts do not: the rows say more.
-        method: the method's label.
-        units: units of all its runs in the plan.
+        method: the method's label; its runs are those of `plan/runs.parquet`.
 
     Raises:
         ArtifactError: an artifact is missing or not the one that was recorded, or a run is not the one of the plan.
     """
-    _require_planned_runs(job, method, units)
+    planned = _planned_runs(job, method)
+    _require_planned_runs(job, planned)
     paths = {f"plan/code/{method}.json", f"plan/code/evaluate/{method}.json"}
-    for unit in units:
-        paths.update(_paths_of_run(job, f"{method}/{unit}"))
+    for run in planned:
+        paths.update(_paths_of_run(job, run))
     _write_shard(job, method, paths)
 
 
@@ -62,15 +66,21 @@ def write_root(job: Job, methods: Sequence[str]) -> None:
     shared = {path for folder in STUDY_FOLDERS for path in recorded_paths(job.study, folder)}
     _write_shard(job, "_study", shared - listed)
     shards[shard_path("_study")] = job.read_table(shard_path("_study"), "ledger")
-    _require_same_parents([row for shard in shards.values() for row in shard.to_pylist()], job.parents)
+    _require_same_parents(list(shards.values()), job.parents)
     content = {path: hash_content("ledger", shard) for path, shard in shards.items()}
     job.write_json(ROOT, {"root": merkle_root(content), "shards": content}, "root")
 
 
-def _require_planned_runs(job: Job, method: str, units: Sequence[str]) -> None:
+def _planned_runs(job: Job, method: str) -> dict[str, str]:
+    """Hash of the specification by run, of all runs of a method in the plan."""
+    runs = job.read_table("plan/runs.parquet", "runs")
+    of_method = runs.filter(pc.equal(runs["method"], method))
+    return dict(zip(of_method["run"].to_pylist(), of_method["spec_hash"].to_pylist(), strict=True))
+
+
+def _require_planned_runs(job: Job, planned: Mapping[str, str]) -> None:
     """Compare the specification of every evaluated run with the plan's: Snakemake's notes are no evidence of it."""
-    planned = {row["run"]: row["spec_hash"] for row in job.read_table("plan/runs.parquet", "runs").to_pylist()}
-    for run in (f"{method}/{unit}" for unit in units):
+    for run in planned:
         matrix = job.study / f"evaluation/{run}/matrix.parquet"
         check_artifact(job.study, f"evaluation/{run}/matrix.parquet")
         if read_lineage(matrix)["spec"] != planned[run]:
@@ -98,19 +108,28 @@ def _row(record: Mapping[str, Any]) -> dict[str, Any]:
     return {**record, "parents": canonical_json(record["parents"]).decode()}
 
 
-def _require_same_parents(rows: Sequence[Mapping[str, Any]], shards: Mapping[str, str]) -> None:
+def _require_same_parents(shards: Sequence[pa.Table], sha256_of_shards: Mapping[str, str]) -> None:
     """Compare the hash of each parent, as its child recorded it, with what lies there now, shards included.
 
     Whether each parent is listed at all is not asked.
     """
-    sha256 = {**shards, **{row["path"]: row["sha256"] for row in rows}}
-    for row in rows:
-        for parent, recorded in json.loads(row["parents"]).items():
+    sha256 = dict(sha256_of_shards)
+    for shard in shards:
+        sha256.update(zip(shard["path"].to_pylist(), shard["sha256"].to_pylist(), strict=True))
+    for path, parents in (pair for shard in shards for pair in _parents(shard)):
+        for parent, recorded in parents.items():
             if sha256.get(parent, recorded) != recorded:
                 raise ArtifactError(
                     "an artifact was made from another version of its parent",
-                    where=row["path"],
+                    where=path,
                     expected=f"{parent} with sha256 {sha256[parent]}, as the ledger says",
                     got=f"sha256 {recorded}",
-                    next=f"remove {row['path']} and start snakemake: it is made again from what is there now",
+                    next=f"remove {path} and start snakemake: it is made again from what is there now",
                 )
+
+
+def _parents(shard: pa.Table) -> Iterator[tuple[str, dict[str, str]]]:
+    """Path and recorded parents of each row, of some thousand rows at a time: a study can have a million."""
+    for batch in shard.select(["path", "parents"]).to_batches(max_chunksize=ROWS_AT_ONCE):
+        for path, parents in zip(batch["path"].to_pylist(), batch["parents"].to_pylist(), strict=True):
+            yield path, json.loads(parents)

@@ -8,11 +8,12 @@ two runs of the same plan.
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import os
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,9 @@ from palimpsest.core.hashing import canonical_json, hash_bytes, hash_file
 from palimpsest.core.tables import TABLES
 
 RECORDS = Path("audit/records")
+# Of a long table: what a reader decodes together, and what one reads at a time. A change of the first changes bytes.
+ROW_GROUP = 2**20
+ROWS_AT_ONCE = 2**18
 
 
 @dataclass
@@ -85,9 +89,25 @@ class Job:
 
     def read_table(self, path: str | Path, name: str) -> pa.Table:
         """Rows of a Parquet artifact; raises as `read_bytes`, and where its schema is not `name`'s."""
-        table = pq.read_table(pa.BufferReader(self.read_bytes(path)))
-        _require_schema(table, name, path)
-        return table.replace_schema_metadata(None)
+        return _decode(self.read_bytes(path), name, path)
+
+    def read_batches(
+        self, path: str | Path, name: str, columns: Sequence[str] | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        """Rows of a Parquet artifact, some at a time, for one that memory need not hold; raises as `read_table`.
+
+        The hash of the whole file is compared before the first rows are given. Texts come encoded by a dictionary.
+
+        Args:
+            path: where, relative to the study.
+            name: the schema in `core.tables`.
+            columns: which columns; all if left out.
+        """
+        place = self.locate(path)
+        _require_schema(pq.read_schema(place), name, path)
+        texts = [field.name for field in TABLES[name].schema if pa.types.is_string(field.type)]
+        with pq.ParquetFile(place, read_dictionary=texts, memory_map=False, pre_buffer=False) as file:
+            yield from file.iter_batches(ROWS_AT_ONCE, columns=columns)
 
     def read_footer(self, path: str | Path) -> dict[str, Any]:
         """Lineage of a Parquet artifact, with what was written beside it; raises as `read_bytes`."""
@@ -118,9 +138,7 @@ class Job:
 
     def read_listed(self, path: str | Path, name: str, listed: Mapping[str, str]) -> pa.Table:
         """Rows of a listed table; raises as `read_listed_bytes`, and where its schema is not `name`'s."""
-        table = pq.read_table(pa.BufferReader(self.read_listed_bytes(path, listed)))
-        _require_schema(table, name, path)
-        return table.replace_schema_metadata(None)
+        return _decode(self.read_listed_bytes(path, listed), name, path)
 
     def read_listed_json(self, path: str | Path, listed: Mapping[str, str]) -> Any:
         """Content of a listed JSON artifact; raises as `read_listed_bytes`."""
@@ -186,7 +204,7 @@ def encode_table(
     footer = {"schema": declared.name, "schema_version": declared.version, **lineage}
     table = table.replace_schema_metadata({"lineage": canonical_json(footer)})
     file = io.BytesIO()
-    pq.write_table(table, file, compression="zstd", version="2.6")
+    pq.write_table(table, file, compression="zstd", version="2.6", row_group_size=ROW_GROUP)
     return file.getvalue(), content_sha256
 
 
@@ -199,10 +217,24 @@ def hash_content(name: str, rows: pa.Table | Mapping[str, Iterable[Any]]) -> str
 
 
 def _hash_stream(table: pa.Table) -> str:
-    stream = io.BytesIO()
-    with pa.ipc.new_stream(stream, table.schema) as writer:
+    stream = _Hash()
+    with pa.ipc.new_stream(pa.PythonFile(stream, "w"), table.schema) as writer:
         writer.write_table(table)
-    return hash_bytes(stream.getvalue())
+    return stream.sha256.hexdigest()
+
+
+class _Hash(io.RawIOBase):
+    """A file that keeps nothing of what is written to it but its hash."""
+
+    def __init__(self) -> None:
+        self.sha256 = hashlib.sha256()
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, content: Any) -> int:
+        self.sha256.update(content)
+        return memoryview(content).nbytes
 
 
 def read_lineage(path: Path) -> dict[str, Any]:
@@ -213,7 +245,7 @@ def read_lineage(path: Path) -> dict[str, Any]:
 def read_plain_table(path: Path, name: str) -> pa.Table:
     """Rows of a telemetry table, or of an artifact where only a look is wanted: no hash is compared."""
     table = pq.read_table(path)
-    _require_schema(table, name, path)
+    _require_schema(table.schema, name, path)
     return table.replace_schema_metadata(None)
 
 
@@ -332,13 +364,20 @@ def _to_table(rows: pa.Table | Mapping[str, Iterable[Any]], schema: pa.Schema, n
     return pa.table({field.name: pa.array(rows[field.name], field.type) for field in schema}, schema=schema)
 
 
-def _require_schema(table: pa.Table, name: str, path: str | Path) -> None:
+def _decode(content: bytes, name: str, path: str | Path) -> pa.Table:
+    # Not `read_table`: it loads the data set machinery, and pandas with it, which takes longer than a small file.
+    table = pq.ParquetFile(pa.BufferReader(content)).read()
+    _require_schema(table.schema, name, path)
+    return table.replace_schema_metadata(None)
+
+
+def _require_schema(schema: pa.Schema, name: str, path: str | Path) -> None:
     expected = TABLES[name].schema
-    if not table.schema.remove_metadata().equals(expected):
+    if not schema.remove_metadata().equals(expected):
         raise ArtifactError(
             "a table does not have the columns that its name promises",
             where=str(path),
             expected=", ".join(f"{field.name} {field.type}" for field in expected),
-            got=", ".join(f"{field.name} {field.type}" for field in table.schema),
+            got=", ".join(f"{field.name} {field.type}" for field in schema),
             next=_remedy(path),
         )

@@ -6,6 +6,7 @@ import difflib
 import importlib
 import pkgutil
 from dataclasses import dataclass
+from functools import cache
 from types import ModuleType
 
 from palimpsest.core.errors import StudyError
@@ -25,8 +26,7 @@ class Catalog:
 
     def names(self) -> list[str]:
         """Names of all entries, sorted; files that begin with an underscore are not entries."""
-        package = importlib.import_module(self.package)
-        return sorted(m.name for m in pkgutil.iter_modules(package.__path__) if not m.name.startswith("_"))
+        return list(_entries(self.package))
 
     def modules(self) -> list[str]:
         """Dotted module names of all entries, sorted, without importing them."""
@@ -64,3 +64,10 @@ class Catalog:
             if near
             else f"choose one of them, or add {self.package.replace('.', '/')}/{name}.py",
         )
+
+
+@cache
+def _entries(package: str) -> tuple[str, ...]:
+    # The folder is walked once in a process: metrics of thousands of runs are looked up by name.
+    path = importlib.import_module(package).__path__
+    return tuple(sorted(m.name for m in pkgutil.iter_modules(path) if not m.name.startswith("_")))

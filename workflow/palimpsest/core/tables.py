@@ -22,7 +22,7 @@ class Table:
     key: tuple[str, ...]
 
 
-def _table(name: str, key: str, **columns: pa.DataType) -> Table:
+def _table(name: str, key: str, /, **columns: pa.DataType) -> Table:
     return Table(name, 1, pa.schema(list(columns.items())), tuple(key.split()))
 
 
@@ -244,6 +244,21 @@ TABLES: dict[str, Table] = {
             df=_SMALL,
             note=_STRING,
             missing=_STRING,
+        ),
+        _table(
+            "decisions",
+            "kind name quantity",
+            kind=_STRING,
+            name=_STRING,
+            hard=pa.bool_(),
+            comparison=_STRING,
+            quantity=_STRING,
+            operator=_STRING,
+            threshold=_FLOAT,
+            value=_FLOAT,
+            passed=pa.bool_(),
+            evidence=_STRING,
+            reason=_STRING,
         ),
         _table(
             "telemetry",

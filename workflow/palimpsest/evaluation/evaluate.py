@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator
-from math import fsum
 from typing import Any
 
 import numpy as np
@@ -12,7 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import torch
 
-from palimpsest.core.artifact import Job
+from palimpsest.core.artifact import ROWS_AT_ONCE, Job
+from palimpsest.core.matrix import matrix as count
 from palimpsest.core.tables import TABLES
 from palimpsest.data.samples import read_samples
 from palimpsest.methods._hooks import Context
@@ -43,36 +42,18 @@ def evaluate_run(job: Job, run: str, spec: dict[str, Any]) -> None:
 
 
 def matrix(predictions: pa.Table, spec: dict[str, Any]) -> Columns:
-    """The accuracy matrix of predictions, as columns of the table `matrix`.
-
-    In a class-incremental study the choice within the sample's own task is given too, as the protocol
-    `task_incremental` of the same predictions. Losses are sums of −log p(label) in nats, exactly rounded.
+    """The accuracy matrix of predictions, as columns of the table `matrix` (see `core.matrix`).
 
     Under the mask `seen`, a task that was not trained yet would score 0 by construction: its cell is left out, as not
     measured.
     """
-    columns = {"task_incremental": ("predicted_in_task", "label_log_probability_in_task")}
-    if spec["protocol"] == "class_incremental":
-        columns["class_incremental"] = ("predicted", "label_log_probability")
     trained = {stage["stage"]: stage["task"] for stage in spec["stages"]}
-    choosable = {
-        stage["stage"]: seen_tasks(spec, stage) if spec["evaluation_mask"] == "seen" else list(spec["tasks"])
-        for stage in spec["stages"]
-    }
-    rows = defaultdict(list)
-    for protocol, (predicted, log_probability) in columns.items():
-        for (stage, task), cell in _cells(predictions):
-            if protocol == "class_incremental" and task not in choosable[stage]:
-                continue
-            correct = pc.fill_null(pc.equal(cell[predicted], cell["label"]), False)
-            rows["protocol"].append(protocol)
-            rows["stage"].append(stage)
-            rows["trained_task"].append(trained[stage])
-            rows["task"].append(task)
-            rows["n_correct"].append(pc.sum(correct).as_py())
-            rows["n_total"].append(len(cell))
-            rows["loss_sum"].append(_loss_sum(cell[log_probability]))
-    return {name: rows[name] for name in TABLES["matrix"].schema.names}
+    choosable = (
+        {stage["stage"]: seen_tasks(spec, stage) for stage in spec["stages"]}
+        if spec["evaluation_mask"] == "seen"
+        else None
+    )
+    return count(predictions.to_batches(max_chunksize=ROWS_AT_ONCE), spec["protocol"], trained, choosable)
 
 
 class _TestSamples:
@@ -149,21 +130,3 @@ def _context(spec: dict[str, Any], stage: dict[str, Any], model: torch.nn.Module
         n_samples=0,
         samples=no_samples,
     )
-
-
-def _cells(predictions: pa.Table) -> Iterator[tuple[tuple[int, str], pa.Table]]:
-    """Predictions of each stage and task."""
-    keys = predictions.group_by(["stage", "task"]).aggregate([]).to_pylist()
-    for key in sorted((key["stage"], key["task"]) for key in keys):
-        stage, task = key
-        yield (
-            key,
-            predictions.filter(pc.and_(pc.equal(predictions["stage"], stage), pc.equal(predictions["task"], task))),
-        )
-
-
-def _loss_sum(log_probabilities: pa.ChunkedArray) -> float | None:
-    """−Σ log p, or null where one of them is."""
-    if log_probabilities.null_count:
-        return None
-    return fsum(-value for value in log_probabilities.to_pylist())

@@ -66,7 +66,41 @@ class Evaluation:
         return n_correct / n_total
 
 
-def write_metrics(job: Job, run: str, schedule: str, references: Mapping[str, str], protocols: Iterable[str]) -> None:
+class Reader:
+    """Orders of the units and matrices of runs, each read once in a job: runs of one seed share their references.
+
+    Args:
+        job: the open job; the units become its parent.
+    """
+
+    def __init__(self, job: Job) -> None:
+        self.orders = read_orders(job)
+        self._found: dict[str, tuple[dict[str, str], dict[str, Evaluation]]] = {}
+
+    def own(self, job: Job, run: str, schedule: str) -> dict[str, Evaluation]:
+        """Evaluations of a run by protocol; its matrix becomes a parent of `job`."""
+        return _read_evaluations(job, run, schedule, self.orders)
+
+    def reference(self, job: Job, run: str, schedule: str) -> dict[str, Evaluation]:
+        """The same of a reference run, which is kept."""
+        if run not in self._found:
+            reading = job.fork()
+            reading.parents.clear()
+            evaluations = self.own(reading, run, schedule)
+            self._found[run] = (reading.parents, evaluations)
+        parents, evaluations = self._found[run]
+        job.parents.update(parents)
+        return evaluations
+
+
+def write_metrics(
+    job: Job,
+    run: str,
+    schedule: str,
+    references: Mapping[str, str],
+    protocols: Iterable[str],
+    reader: Reader | None = None,
+) -> None:
     """Compute every metric that is defined for a run and write `metrics/METHOD/UNIT.parquet`.
 
     Args:
@@ -75,6 +109,8 @@ def write_metrics(job: Job, run: str, schedule: str, references: Mapping[str, st
         schedule: what the run trains on, a key of `METRICS_OF_SCHEDULE`.
         references: METHOD/UNIT of the reference runs by what they are, the keys of `SCHEDULE_OF_REFERENCE`.
         protocols: protocols of the study, so that a run which ended before its first evaluation has its nulls too.
+        reader: where a job computes the metrics of several runs, their common one, made of the job that this one was
+            forked from.
 
     Raises:
         ArtifactError: a matrix is missing or not the one that was written.
@@ -89,17 +125,16 @@ def write_metrics(job: Job, run: str, schedule: str, references: Mapping[str, st
             got=repr(schedule),
             next="the rule `metrics` takes it from the plan: look there",
         )
-    orders = read_orders(job)
-    own = _read_evaluations(job, run, schedule, orders)
+    reader = reader or Reader(job)
+    own = reader.own(job, run, schedule)
     others = {
-        role: _read_evaluations(job, reference, SCHEDULE_OF_REFERENCE[role], orders)
-        for role, reference in references.items()
+        role: reader.reference(job, reference, SCHEDULE_OF_REFERENCE[role]) for role, reference in references.items()
     }
     probes, stream = (read_recorded(job, run, name) for name in ("probes", "prequential"))
     found_rows: list[dict[str, Any]] = []
     scored_under = sorted({*own, *protocols})
     for protocol in scored_under:
-        evaluation = own.get(protocol) or Evaluation(run, schedule, orders[_unit(run)], {})
+        evaluation = own.get(protocol) or Evaluation(run, schedule, reader.orders[_unit(run)], {})
         found = {role: by_protocol[protocol] for role, by_protocol in others.items() if protocol in by_protocol}
         recorded = {}
         if METRICS_OF_SCHEDULE[schedule] is None:
@@ -207,7 +242,8 @@ def _joint_at(joint: Evaluation, order: tuple[str, ...], k: int) -> float:
 def _read_evaluations(
     job: Job, run: str, schedule: str, orders: Mapping[str, tuple[str, ...]]
 ) -> dict[str, Evaluation]:
-    rows = job.read_table(f"evaluation/{run}/matrix.parquet", "matrix").to_pylist()
+    columns = job.read_table(f"evaluation/{run}/matrix.parquet", "matrix").to_pydict()
+    rows = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
     if _unit(run) not in orders:
         raise _matrix_error(run, "a unit of plan/units.parquet", _unit(run))
     by_protocol: dict[str, list[dict[str, Any]]] = {}

@@ -64,7 +64,8 @@ def _rows(model: type[BaseModel], prefix: str) -> list[str]:
 
 def _inner(field: FieldInfo) -> type[BaseModel] | None:
     """The model that a field holds: itself, or as items of a list or mapping."""
-    candidates = [field.annotation, *getattr(field.annotation, "__args__", ())]
+    arguments = getattr(field.annotation, "__args__", ())
+    candidates = [field.annotation, *(getattr(argument, "__origin__", argument) for argument in arguments)]
     return next((c for c in candidates if isinstance(c, type) and issubclass(c, BaseModel)), None)
 
 

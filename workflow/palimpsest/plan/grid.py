@@ -9,7 +9,7 @@ from typing import Any
 
 from palimpsest.core import code
 from palimpsest.core.catalog import Catalog
-from palimpsest.core.errors import LockError
+from palimpsest.core.errors import LockError, StudyError
 from palimpsest.core.hashing import canonical_json, hash_json
 from palimpsest.plan.schedule import stages
 
@@ -25,6 +25,7 @@ FILES_OF_A_RUN = (
     "metrics/{run}.parquet",
 )
 Spec = dict[str, Any]
+LONGEST_ARGUMENT = 100_000
 
 
 def shared_spec(plan: dict[str, Any], key: str) -> Spec:
@@ -131,6 +132,18 @@ class Batch:
         ]
 
 
+def _require_short(units: str, n_runs: int) -> None:
+    """Linux takes no argument above 128 KiB, and the shell's whole command line is one."""
+    if len(units) > LONGEST_ARGUMENT:
+        raise StudyError(
+            "a job has more runs than its command line can name",
+            where="execution.runs_per_job",
+            expected=f"units of at most {LONGEST_ARGUMENT} characters as JSON in one job",
+            got=f"{len(units)} characters for {n_runs} runs",
+            next=f"write at most {n_runs * LONGEST_ARGUMENT // len(units)}",
+        )
+
+
 class Grid:
     """All runs of a locked plan.
 
@@ -187,6 +200,7 @@ class Grid:
             for number, start in enumerate(range(0, len(runs), runs_per_job)):
                 part = tuple(runs[start : start + runs_per_job])
                 told = canonical_json([units[run.unit] for run in part]).decode()
+                _require_short(told, len(part))
                 made.append(Batch(method, number, part, told))
         return made
 

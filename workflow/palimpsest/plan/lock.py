@@ -10,6 +10,7 @@ from typing import Any, Protocol
 from palimpsest.core.errors import LockError, StudyError
 from palimpsest.core.hashing import hash_json
 from palimpsest.plan import orders as task_orders
+from palimpsest.plan.gates import read_gate, require_gate
 from palimpsest.plan.grid import REFERENCES, Grid, complete_spec, shared_spec
 from palimpsest.plan.power import paired_t_power
 from palimpsest.plan.study import Comparison, Study
@@ -74,6 +75,8 @@ def make_lock(study: Study, file: YamlFile, describe: Describe) -> Plan:
     plan["units"] = _units(study, file, orders, list(benchmark["tasks"]))
     plan["runs"] = list(_runs(plan))
     _check_comparisons(study, file, describe, len(benchmark["tasks"]))
+    _check_gates(study, file)
+    _check_claims(study, file)
     plan["power"] = _power(study, file, plan)
     return {**plan, "hash": hash_json(plan)}
 
@@ -281,6 +284,50 @@ def _check_metric(
             got=f"{comparison.metric}: {reason or 'needs ' + ', '.join(lacking)}",
             next="choose another metric, or switch its reference on under `references`",
         )
+
+
+def _check_gates(study: Study, file: YamlFile) -> None:
+    names = [comparison.name for comparison in study.analysis.deciding]
+    seen: set[str] = set()
+    for at, announced in enumerate(study.analysis.gates):
+        where = file.where(("analysis", "gates", at))
+        gate = read_gate(announced.gate, where)
+        require_gate(gate, names, where)
+        if gate.text in seen:
+            raise StudyError(
+                "a gate stands twice in the plan",
+                where=where,
+                expected="each gate once, hard or soft",
+                got=gate.text,
+                next="remove one of the two",
+            )
+        seen.add(gate.text)
+
+
+def _check_claims(study: Study, file: YamlFile) -> None:
+    metric_of = {comparison.name: comparison.metric for comparison in study.analysis.deciding}
+    seen: set[str] = set()
+    for at, claim in enumerate(study.analysis.claims):
+        if not metric_of.get(claim.comparison, "").startswith("forgetting") or claim.comparison in seen:
+            about_forgetting = [name for name, metric in metric_of.items() if metric.startswith("forgetting")]
+            raise StudyError(
+                "a claim about forgetting needs a comparison of forgetting, and each comparison has one claim",
+                where=file.where(("analysis", "claims", at, "comparison")),
+                expected="one of " + ", ".join(about_forgetting)
+                if about_forgetting
+                else "a primary or secondary comparison of forgetting",
+                got=repr(claim.comparison),
+                next="correct the name, or announce the comparison",
+            )
+        seen.add(claim.comparison)
+        if claim.margin is None and study.analysis.equivalence_margin is None:
+            raise StudyError(
+                "a claim at matched plasticity needs a margin",
+                where=file.where(("analysis", "claims", at)),
+                expected="`margin`, or `equivalence_margin` of the analysis: how much lower learning accuracy may be",
+                got="neither",
+                next="declare one, as a fraction",
+            )
 
 
 def _check_sides(study: Study, file: YamlFile, place: tuple[str | int, ...], comparison: Comparison) -> None:

@@ -6,7 +6,15 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    ValidationError,
+    model_validator,
+)
 
 from palimpsest.core.errors import SeveralErrors, StudyError
 from palimpsest.plan.yaml_file import YamlFile, read_yaml
@@ -172,6 +180,43 @@ class Comparison(Section):
     alternative: Alternative = Field("two-sided", description="What the test looks for in a − b.")
 
 
+class Gate(Section):
+    """One condition that decides; a plain text stands for a hard one."""
+
+    gate: str = Field(
+        max_length=200,
+        description="`comparison.quantity`, one of >= <= > <, a number. Quantities: the numbers of "
+        "`statistics/comparisons.parquet` (`mean`, `ci_low`, `ci_high`, `p`, `p_adjusted`, `orders_agreeing`, "
+        "`worst_task_change` …; differences a − b as fractions), `training_flops_ratio` (a / b) and "
+        "`method_bytes_difference` (a − b). A quantity that is null does not pass.",
+        examples=["replay-against-finetune.ci_low > 0"],
+    )
+    hard: bool = Field(True, description="Whether the verdict needs it; a soft one is only reported.")
+
+
+class Claim(Section):
+    """One statement that needs more than its comparison."""
+
+    claim: Literal["reduces_forgetting"] = Field(
+        description="`reduces_forgetting`: a forgets less than b, at matched plasticity: its accuracy right after "
+        "training (learning_accuracy) is not lower.",
+        examples=["reduces_forgetting"],
+    )
+    comparison: Name = Field(
+        description="Name of a comparison of forgetting.", examples=["replay-against-finetune-forgetting"]
+    )
+    margin: Fraction | None = Field(
+        None,
+        description="How much lower learning accuracy may be, as a fraction: the lower confidence bound of a − b must "
+        "not lie below −margin. δ if left out.",
+        examples=[0.02],
+    )
+
+
+def _spelled_out(gate: Any) -> Any:
+    return {"gate": gate} if isinstance(gate, str) else gate
+
+
 class Analysis(Section):
     """The comparisons, fixed before the first result exists."""
 
@@ -197,6 +242,10 @@ class Analysis(Section):
         description="Rule for runs that ended early: complete pairs are reported, and a confirmatory verdict must "
         "hold with a failed a at its worst attainable value and a failed b at its best.",
     )
+    gates: list[Annotated[Gate, BeforeValidator(_spelled_out, json_schema_input_type=str | Gate)]] = Field(
+        default_factory=list, description="Conditions that decide; the verdict is that all hard ones hold."
+    )
+    claims: list[Claim] = Field(default_factory=list, description="Statements that hold only under further conditions.")
     expected_effect: Fraction | None = Field(
         None, description="Difference that the study should find, as a fraction.", examples=[0.1]
     )
@@ -205,9 +254,14 @@ class Analysis(Section):
     )
     expected_sd_source: str | None = Field(None, max_length=1000, description="Where that expectation comes from.")
 
+    @property
+    def deciding(self) -> list[Comparison]:
+        """The comparisons that gates and claims may be about: all but the exploratory ones, the primary one first."""
+        return [self.primary, *self.secondary]
+
     @model_validator(mode="after")
     def _names_are_unique(self) -> Analysis:
-        names = [comparison.name for comparison in (self.primary, *self.secondary, *self.exploratory)]
+        names = [comparison.name for comparison in (*self.deciding, *self.exploratory)]
         if len(set(names)) < len(names):
             raise ValueError(f"each comparison needs a name of its own; got {names}")
         if (self.expected_effect is None) != (self.expected_sd is None):

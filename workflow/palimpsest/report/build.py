@@ -48,5 +48,6 @@ def _tables(study: Study, table: Results) -> dict[str, bytes]:
         "comparisons.tex": tables.comparisons_tex(study),
         "matrices.csv": tables.matrices_csv(study),
         "stages.csv": tables.stages_csv(study),
+        "decisions.csv": tables.decisions_csv(study),
         "costs.csv": tables.costs_csv(study),
     }

@@ -12,6 +12,7 @@ from markupsafe import Markup
 from palimpsest.core import numbers
 from palimpsest.metrics._describe import Description, describe
 from palimpsest.report import wording
+from palimpsest.report.decisions import decisions
 from palimpsest.report.results import Results
 from palimpsest.report.study import COSTS, Row, Study
 from palimpsest.statistics import wording as comparing
@@ -68,6 +69,7 @@ def _content(study: Study, results: Results) -> dict[str, Any]:
         "hypotheses": [("primary", plan["analysis"]["primary"])]
         + [("secondary", secondary) for secondary in plan["analysis"]["secondary"]]
         + [("exploratory", exploratory) for exploratory in plan["analysis"].get("exploratory", [])],
+        "decisions": decisions(study),
         "power": study.lock.get("power"),
         "amendments": study.lock.get("amendments") or [],
         "sources": study.data["sources"],

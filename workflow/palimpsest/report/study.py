@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from palimpsest.core.artifact import Job
@@ -26,6 +27,7 @@ class Study:
         matrix: rows of `aggregate/matrix.parquet`.
         costs: rows of `aggregate/costs.parquet`, in the order of the plan.
         comparisons: rows of `statistics/comparisons.parquet`, in the order of the plan.
+        decisions: rows of `statistics/decisions.parquet`.
         reasons: (method, protocol, metric) → why the metric is null, of the runs where it is.
         root: content of `audit/root.json`.
         data: footer of `data/samples.parquet`.
@@ -36,6 +38,7 @@ class Study:
     matrix: list[Row]
     costs: list[Row]
     comparisons: list[Row]
+    decisions: list[Row]
     reasons: dict[tuple[str, str, str], tuple[str, ...]]
     root: Row
     data: Row
@@ -85,7 +88,9 @@ def read(job: Job) -> Study:
     """Read all that the report needs; raises `ArtifactError` where something is missing or was changed."""
     lock = job.read_json("plan/lock.json")
     metrics = job.read_table("aggregate/metrics.parquet", "metrics")
-    nulls = metrics.filter(pc.field("value").is_null(nan_is_null=True) & pc.field("index").is_null())
+    nulls = metrics.filter(
+        pc.field("value").is_null(nan_is_null=True) & pc.field("index").is_null() & pc.field("task").is_null()
+    )
     comparisons = job.read_table("statistics/comparisons.parquet", "comparisons").to_pylist()
     return Study(
         lock=lock,
@@ -96,7 +101,8 @@ def read(job: Job) -> Study:
             key=lambda row: list(lock["methods"]).index(row["method"]),
         ),
         comparisons=_in_order_of_plan(comparisons, lock),
-        reasons=_reasons(nulls.to_pylist()),
+        decisions=job.read_table("statistics/decisions.parquet", "decisions").to_pylist(),
+        reasons=_reasons(nulls),
         root=job.read_json("audit/root.json"),
         data=job.read_footer("data/samples.parquet"),
     )
@@ -109,10 +115,13 @@ def _in_order_of_plan(comparisons: list[Row], lock: Row) -> list[Row]:
     return sorted(comparisons, key=lambda row: (place.get(row["comparison"], len(place)), row["comparison"]))
 
 
-def _reasons(nulls: list[Row]) -> dict[tuple[str, str, str], tuple[str, ...]]:
+def _reasons(nulls: pa.Table) -> dict[tuple[str, str, str], tuple[str, ...]]:
+    # Thousands of runs lack a value for the same few reasons: each once.
+    methods = pc.replace_substring_regex(nulls["run"], "/[^/]*$", "")
+    keys = ["method", "protocol", "metric", "missing"]
+    distinct = nulls.append_column("method", methods).group_by(keys, use_threads=False).aggregate([])
     found: dict[tuple[str, str, str], set[str]] = {}
-    for row in nulls:
-        if row["missing"] and row["task"] is None:
-            method = row["run"].rsplit("/", 1)[0]
-            found.setdefault((method, row["protocol"], row["metric"]), set()).add(row["missing"])
+    for row in distinct.to_pylist():
+        if row["missing"]:
+            found.setdefault((row["method"], row["protocol"], row["metric"]), set()).add(row["missing"])
     return {key: tuple(sorted(reasons)) for key, reasons in found.items()}

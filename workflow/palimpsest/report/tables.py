@@ -7,6 +7,7 @@ import io
 from collections.abc import Iterable, Sequence
 
 from palimpsest.core.numbers import MISSING, hundredfold, is_missing, p_value, points
+from palimpsest.core.tables import TABLES
 from palimpsest.report import wording
 from palimpsest.report.escape import csv_cell, latex
 from palimpsest.report.results import Estimate, Result, Results
@@ -118,6 +119,16 @@ def costs_csv(study: Study) -> bytes:
     """What training cost, counted, one row per method."""
     columns = ("method", "n", *COSTS)
     return csv_bytes(columns, [[row[column] for column in columns] for row in study.costs])
+
+
+def decisions_csv(study: Study) -> bytes:
+    """Gates, claims, verdict, Pareto front and evidence levels as they are stored: differences are fractions."""
+    columns = TABLES["decisions"].schema.names
+    return csv_bytes(columns, [[_number(_yes_or_no(row[column])) for column in columns] for row in study.decisions])
+
+
+def _yes_or_no(value: Cell) -> Cell:
+    return {True: "yes", False: "no"}[value] if isinstance(value, bool) else value
 
 
 def _latex_line(cells: Sequence[str]) -> str:

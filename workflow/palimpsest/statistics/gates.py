@@ -1,42 +1,47 @@
-"""Gates: announced conditions that a candidate must pass, every one of them."""
+"""Gates: announced conditions, each of which holds or does not; what is unknown does not hold."""
 
 from __future__ import annotations
 
 import operator
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from dataclasses import dataclass
 
-from palimpsest.core.errors import StudyError
+from palimpsest.plan.gates import Gate
 
-_OPERATORS = {">=": operator.ge, "<=": operator.le, ">": operator.gt, "<": operator.lt}
-_GATE = re.compile(r"(?P<comparison>[\w-]+)\.(?P<quantity>\w+) *(?P<operator>>=|<=|>|<) *(?P<number>-?\d+(\.\d+)?)")
+OPERATORS = {">=": operator.ge, "<=": operator.le, ">": operator.gt, "<": operator.lt}
+Quantities = Mapping[str, float | None]
 
 
-def failed_gates(gates: Sequence[str], found: Mapping[str, Mapping[str, float | None]]) -> list[str]:
-    """The gates that do not hold, in the order given; a quantity that is null or was not found fails its gate.
+@dataclass(frozen=True)
+class Judged:
+    """What became of a gate: the value found, whether it passes, and why not where there is no value."""
+
+    gate: Gate
+    value: float | None
+    passed: bool
+    reason: str | None
+
+
+def judge_gate(gate: Gate, found: Mapping[str, Quantities]) -> Judged:
+    """Whether a gate holds; a quantity that is null or was not found does not pass.
 
     Args:
-        gates: `comparison.quantity ≥ number` with one of >=, <=, >, <, in the unit of the quantity.
-        found: by comparison, its quantities (`mean`, `ci_low`, `ci_high` …).
+        gate: of the plan.
+        found: by comparison, its quantities (`mean`, `ci_low`, `ci_high` …), in the unit of the gate's number; under
+            `reason` a text may say why some of them are null.
 
-    Raises:
-        StudyError: a gate cannot be read.
-
-    >>> failed_gates(["accuracy.ci_low > 0", "drop.mean <= 2"], {"accuracy": {"ci_low": 0.6}, "drop": {"mean": 4.0}})
-    ['drop.mean <= 2']
+    >>> judge_gate(Gate("accuracy", "ci_low", ">", 0.0), {"accuracy": {"ci_low": 0.006}}).passed
+    True
     """
-    return [gate for gate in gates if not _holds(gate, found)]
+    quantities = found.get(gate.comparison, {})
+    value = quantities.get(gate.quantity)
+    if value is None:
+        because = quantities.get("reason")
+        reason = f"{gate.quantity} is null" + (f": {because}" if because else "")
+        return Judged(gate, None, False, reason)
+    return Judged(gate, float(value), bool(OPERATORS[gate.operator](value, gate.threshold)), None)
 
 
-def _holds(gate: str, found: Mapping[str, Mapping[str, float | None]]) -> bool:
-    parts = _GATE.fullmatch(gate.strip())
-    if parts is None:
-        raise StudyError(
-            "a gate cannot be read",
-            where="analysis.gates",
-            expected="comparison.quantity, one of >= <= > <, a number",
-            got=repr(gate),
-            next="correct the study file and lock it again",
-        )
-    value = found.get(parts["comparison"], {}).get(parts["quantity"])
-    return value is not None and _OPERATORS[parts["operator"]](value, float(parts["number"]))
+def fails_verdict(judged: Judged) -> bool:
+    """Whether a gate keeps the verdict from being passed."""
+    return judged.gate.hard and not judged.passed

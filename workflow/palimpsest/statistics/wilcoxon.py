@@ -6,13 +6,17 @@ import numpy as np
 
 from palimpsest.statistics.plan import Alternative
 
+COUNTED_UP_TO = 500
+
 
 def wilcoxon_p(differences: np.ndarray, alternative: Alternative = "two-sided") -> float:
     """p of the signed-rank statistic T = Σ sign(d) · rank |d| among all flips of the signs.
 
     Ranks are midranks over all differences, zeros included; a zero has a rank and no sign (Pratt 1959). The
     distribution of T is counted exactly, by adding one rank after the other, and p is two-sided as
-    P(|T*| ≥ |T|), so it needs no doubling. No difference at all gives 1.
+    P(|T*| ≥ |T|), so it needs no doubling. No difference at all gives 1. Counting takes time in proportion to the third
+    power of the number of differences: above 500 the normal distribution with the variance Σ rank² takes its place,
+    which there differs by less than 0.001.
 
     Reference: Pratt, Remarks on Zeros and Ties in the Wilcoxon Signed Rank Procedures, JASA 1959.
 
@@ -25,6 +29,8 @@ def wilcoxon_p(differences: np.ndarray, alternative: Alternative = "two-sided") 
     ranks = (2 * rankdata(np.abs(differences))).astype(int)
     signs = np.sign(differences)
     observed = int((signs * ranks).sum())
+    if np.count_nonzero(signs) > COUNTED_UP_TO:
+        return _normal_p(observed, ranks[signs != 0], alternative)
     share = np.ones(1)
     for rank in ranks[signs != 0]:
         # share[s]: of all flips so far, those whose positive ranks sum to s.
@@ -36,3 +42,10 @@ def wilcoxon_p(differences: np.ndarray, alternative: Alternative = "two-sided") 
         "less": statistic <= observed,
     }
     return float(share[at_least[alternative]].sum())
+
+
+def _normal_p(observed: int, ranks: np.ndarray, alternative: Alternative) -> float:
+    from scipy.special import ndtr
+
+    z = observed / np.sqrt(np.square(ranks.astype(float)).sum())
+    return float({"two-sided": 2 * ndtr(-abs(z)), "greater": ndtr(-z), "less": ndtr(z)}[alternative])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Annotated
 
 import typer
@@ -14,10 +13,8 @@ def command(
     study: StudyFolder,
     code: CodeFile,
     method: Annotated[str, typer.Option(help="The method's label.")],
-    runs: Annotated[str, typer.Option(help="Units of all its runs, a JSON list.")],
 ) -> None:
     """Hash all artifacts of one method again and list them in the method's shard of the ledger."""
     from palimpsest.audit.ledger import write_method_shard
 
-    job = begin(study, "ledger", code, parameters={"method": method, "runs": json.loads(runs)})
-    write_method_shard(job, method, job.parameters["runs"])
+    write_method_shard(begin(study, "ledger", code, parameters={"method": method}), method)

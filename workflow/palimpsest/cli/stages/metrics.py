@@ -24,14 +24,15 @@ def command(
     protocols: Annotated[str, typer.Option(help="The study's protocols, as a JSON list.")] = "[]",
 ) -> None:
     """Compute every metric of runs from their matrices and those of their reference runs."""
-    from palimpsest.metrics._run import write_metrics
+    from palimpsest.metrics._run import Reader, write_metrics
 
     job, of_each, known = (
         begin(study, "metrics", code, METRICS.modules()),
         json.loads(references),
         json.loads(protocols),
     )
+    reader = Reader(job)
     for run in json.loads(runs):
         own = of_each.get(run, {})
         run_job = job.fork(run=run, schedule=schedule, references=own, protocols=known)
-        write_metrics(run_job, run, schedule, own, known)
+        write_metrics(run_job, run, schedule, own, known, reader)
