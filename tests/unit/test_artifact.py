@@ -191,3 +191,11 @@ def test_the_key_of_a_table_is_among_its_columns(name):
     table = TABLES[name]
     assert set(table.key) <= set(table.schema.names)
     assert table.name == name
+
+
+def test_what_a_killed_writer_left_is_overwritten(tmp_path):
+    """Half a temporary file from a kill is gone after the next write of the same path."""
+    place = tmp_path / "x.json"
+    place.with_name(".x.json.partial").write_bytes(b"hal")
+    artifact.write_atomically(place, b"whole")
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {"x.json": b"whole"}

@@ -12,7 +12,6 @@ import hashlib
 import io
 import json
 import os
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -301,18 +300,20 @@ def recorded_paths(study: Path, folder: str | Path) -> list[str]:
 
 
 def write_atomically(path: Path, content: bytes) -> None:
-    """Write bytes under a temporary name, flush them to disk and rename: the path never holds half of them."""
+    """Write bytes under a temporary name, flush them to disk and rename: the path never holds half of them.
+
+    The temporary name is the path's own with `.partial`: what a killed writer left is overwritten by the next one.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    temporary = path.with_name(f".{path.name}.partial")
     try:
-        with os.fdopen(descriptor, "wb") as file:
+        with open(temporary, "wb") as file:
             file.write(content)
             file.flush()
-            os.fchmod(file.fileno(), 0o644)
             os.fsync(file.fileno())
         os.replace(temporary, path)
     except BaseException:
-        Path(temporary).unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise
 
 
