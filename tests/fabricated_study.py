@@ -19,6 +19,7 @@ from palimpsest.statistics.plan import read_analysis
 N_TASKS, N_UNITS = 5, 5
 TASKS = [f"t{task}" for task in range(1, N_TASKS + 1)]
 PROTOCOLS = ("class_incremental", "task_incremental")
+FAILURE = "numerical: the loss is nan at step 141"
 NULL_REASON = "needs cells that a joint run does not have"
 FINAL = {"replay": 0.81, "ewc": 0.33, "finetune": 0.19, "joint": 0.94, "isolated": 0.98, "random_init": 0.1}
 
@@ -39,6 +40,9 @@ def fabricate(study: Path, names: dict[str, str] | None = None) -> Job:
     _write(job, "aggregate/summary.parquet", "summary", summary)
     _write(job, "aggregate/matrix.parquet", "matrix_summary", [r for name in FINAL for r in matrix(name, naming[name])])
     _write(job, "aggregate/metrics.parquet", "metrics", [null_metric(naming["joint"], unit) for unit in range(N_UNITS)])
+    ewc = naming["ewc"]
+    failure = {"run": f"{ewc}/s4-o4", "method": ewc, "unit": "s4-o4", "stage": 2, "step": 141, "reason": FAILURE}
+    _write(job, "aggregate/failures.parquet", "failures", [failure])
     _write(job, "aggregate/costs.parquet", "costs", [costs(name, naming[name]) for name in sorted(FINAL)])
     _write(job, "statistics/comparisons.parquet", "comparisons", comparisons(naming))
     _write(job, "statistics/decisions.parquet", "decisions", decisions(naming))

@@ -48,6 +48,8 @@ def test_the_summary_has_mean_sample_sd_and_t_interval_of_the_runs_that_have_a_v
 
 def test_a_run_that_ended_is_counted_as_failed(study: MadeUpStudy) -> None:
     assert summary(study, metric="average_accuracy")["n_failed"] == 1
+    (failure,) = study.rows("aggregate/failures.parquet", "failures")
+    assert (failure["run"], failure["stage"], failure["reason"]) == ("replay/s2-o0", 1, FAILED["reason"])
 
 
 def test_a_declared_early_stop_is_not_a_failure(study: MadeUpStudy) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 import typer
 
-from fabricated_study import NULL_REASON, fabricate, lock
+from fabricated_study import FAILURE, NULL_REASON, fabricate, lock
 from palimpsest.cli.stages import report as stage
 from palimpsest.core import code, numbers
 from palimpsest.core.artifact import Job, read_record
@@ -308,3 +308,11 @@ def test_labels_at_the_ends_of_curves_keep_apart():
 
 def test_nan_is_missing_too():
     assert numbers.percent(float("nan")) == numbers.points(float("nan")) == "–"
+
+
+def test_a_failed_run_is_named_with_stage_step_and_reason(html):
+    """Nobody has to look for why a run is missing from the means."""
+    table = html[html.index("<h3>Failed runs</h3>") : html.index('<section id="comparisons"')]
+    assert "s4-o4" in table
+    assert FAILURE in table
+    assert ">141<" in table

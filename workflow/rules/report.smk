@@ -3,7 +3,7 @@ rule report:
         code=f"{STUDY}/plan/code/rules/report.json",
         lock=f"{STUDY}/plan/lock.json",
         samples=f"{STUDY}/data/samples.parquet",
-        tables=[f"{STUDY}/aggregate/{table}.parquet" for table in ("metrics", "summary", "matrix", "costs")],
+        tables=[f"{STUDY}/aggregate/{table}.parquet" for table in ("metrics", "summary", "matrix", "costs", "failures")],
         statistics=[f"{STUDY}/statistics/{table}.parquet" for table in ("comparisons", "decisions")],
         root=f"{STUDY}/audit/root.json",
     output:

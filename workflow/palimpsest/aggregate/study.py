@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -41,7 +42,7 @@ class Shard:
 
 
 def write_aggregates(job: Job, methods: Sequence[str]) -> None:
-    """Write the tables `metrics`, `summary`, `matrix` and `costs` in `aggregate/`.
+    """Write the tables `metrics`, `summary`, `matrix`, `costs` and `failures` in `aggregate/`.
 
     The parents are the shards of the ledger and the units; every file that a shard names is compared with its hash.
 
@@ -59,7 +60,8 @@ def write_aggregates(job: Job, methods: Sequence[str]) -> None:
         for shard, unit in _runs(shards)
     )
     matrices = [summarise_matrix(*found) for shard in shards for found in _accuracies(job, shard, positions)]
-    failed = {shard.method: [unit for unit in shard.units() if _failed(job, shard, unit)] for shard in shards}
+    failures = [failure for shard, unit in _runs(shards) if (failure := _failure(job, shard, unit))]
+    failed = {s.method: [row["unit"] for row in failures if row["method"] == s.method] for s in shards}
     n_failed = {method: len(units) for method, units in failed.items()}
     costs = {shard.method: _costs(job, shard, failed[shard.method]) for shard in shards}
     job.write_table("aggregate/metrics.parquet", "metrics", metrics)
@@ -70,6 +72,8 @@ def write_aggregates(job: Job, methods: Sequence[str]) -> None:
         pa.concat_tables([TABLES["matrix_summary"].schema.empty_table(), *matrices]),
     )
     job.write_table("aggregate/costs.parquet", "costs", summarise_costs(costs))
+    names = TABLES["failures"].schema.names
+    job.write_table("aggregate/failures.parquet", "failures", {name: [row[name] for row in failures] for name in names})
 
 
 def _read_shard(job: Job, method: str) -> Shard:
@@ -108,12 +112,15 @@ def _accuracies_of_run(job: Job, shard: Shard, unit: str, position: Mapping[str,
     return {protocol: cells.filter(pc.equal(matrix["protocol"], protocol)) for protocol in protocols}
 
 
-def _failed(job: Job, shard: Shard, unit: str) -> bool:
-    """Whether a run did not complete; one that stopped early as its plan declares did."""
-    outcome = job.read_listed(f"runs/{shard.method}/{unit}/outcome.parquet", "outcome", shard.sha256).to_pylist()
-    assert len(outcome) == 1, f"{shard.method}/{unit} has {len(outcome)} outcomes"
-    status, reason = outcome[0]["status"], outcome[0]["reason"] or ""
-    return status != "complete" and not reason.startswith("early_stop")
+def _failure(job: Job, shard: Shard, unit: str) -> dict[str, Any] | None:
+    """Where and why a run ended, or null where it completed; one that stopped early as its plan declares did."""
+    run = f"{shard.method}/{unit}"
+    outcome = job.read_listed(f"runs/{run}/outcome.parquet", "outcome", shard.sha256).to_pylist()
+    assert len(outcome) == 1, f"{run} has {len(outcome)} outcomes"
+    row = outcome[0]
+    if row["status"] == "complete" or (row["reason"] or "").startswith("early_stop"):
+        return None
+    return {"run": run, "method": shard.method, "unit": unit, **row}
 
 
 def _costs(job: Job, shard: Shard, failed: Sequence[str]) -> list[Cost]:

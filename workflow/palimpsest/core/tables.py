@@ -88,6 +88,7 @@ TABLES: dict[str, Table] = {
             n_total=_INT,
             loss_sum=_FLOAT,
         ),
+        _table("failures", "run", run=_STRING, method=_STRING, unit=_STRING, stage=_SMALL, step=_INT, reason=_STRING),
         _table("outcome", "stage", status=_STRING, stage=_SMALL, step=_INT, reason=_STRING),
         _table(
             "predictions",

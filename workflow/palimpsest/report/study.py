@@ -27,6 +27,7 @@ class Study:
         matrix: rows of `aggregate/matrix.parquet`.
         costs: rows of `aggregate/costs.parquet`, in the order of the plan.
         comparisons: rows of `statistics/comparisons.parquet`, in the order of the plan.
+        failures: rows of `aggregate/failures.parquet`.
         decisions: rows of `statistics/decisions.parquet`.
         reasons: (method, protocol, metric) → why the metric is null, of the runs where it is.
         root: content of `audit/root.json`.
@@ -38,6 +39,7 @@ class Study:
     matrix: list[Row]
     costs: list[Row]
     comparisons: list[Row]
+    failures: list[Row]
     decisions: list[Row]
     reasons: dict[tuple[str, str, str], tuple[str, ...]]
     root: Row
@@ -101,6 +103,7 @@ def read(job: Job) -> Study:
             key=lambda row: list(lock["methods"]).index(row["method"]),
         ),
         comparisons=_in_order_of_plan(comparisons, lock),
+        failures=job.read_table("aggregate/failures.parquet", "failures").to_pylist(),
         decisions=job.read_table("statistics/decisions.parquet", "decisions").to_pylist(),
         reasons=_reasons(nulls),
         root=job.read_json("audit/root.json"),
