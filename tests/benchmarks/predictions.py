@@ -16,9 +16,8 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from palimpsest.core.artifact import ROW_GROUP, ROWS_AT_ONCE, Job, record_path, write_atomically
+from palimpsest.core.artifact import ROW_GROUP, ROWS_AT_ONCE, Job, open_writer, record_path, write_atomically
 from palimpsest.core.hashing import canonical_json, hash_file
 from palimpsest.core.matrix import COLUMNS, matrix
 from palimpsest.core.streams import generator
@@ -56,7 +55,7 @@ def make(place: Path, n_samples: int) -> None:
     """Write predictions in the order of the key, one stage and task after the other, in whole row groups."""
     place.parent.mkdir(parents=True)
     waiting: list[pa.Table] = []
-    with pq.ParquetWriter(place, SCHEMA, compression="zstd", version="2.6") as writer:
+    with open(place, "wb") as file, open_writer(file, SCHEMA) as writer:
         for stage in range(1, N_STAGES + 1):
             for task in sorted(f"t{task}" for task in range(1, N_TASKS + 1)):
                 waiting.append(cell(stage, task, n_samples))

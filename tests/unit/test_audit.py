@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
 
 from made_up_study import MadeUpStudy
+from palimpsest.audit import hashed
 from palimpsest.audit.merkle import merkle_root
 from palimpsest.core.artifact import read_record, record_path
 from palimpsest.core.errors import ArtifactError
@@ -93,6 +95,49 @@ def test_a_run_removed_with_its_records_is_found(study: MadeUpStudy) -> None:
     record_path(study.folder, path).unlink()
     with pytest.raises(ArtifactError, match="missing"):
         ledger(study)
+
+
+def read_by_the_ledger(study: MadeUpStudy, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The artifacts that one more `ledger` of replay hashes."""
+    read: list[str] = []
+    check = hashed.check_artifact
+    monkeypatch.setattr(hashed, "check_artifact", lambda folder, path: (read.append(path), check(folder, path))[1])
+    ledger(study)
+    return read
+
+
+def grow_old(study: MadeUpStudy) -> None:
+    """Set the note of the ledger into the future, as if it had been written long after all that it names."""
+    for place in (study.folder / "telemetry/hashed").iterdir():
+        os.utime(place, ns=(0, place.stat().st_mtime_ns + 10**10))
+
+
+def test_what_was_hashed_before_and_not_touched_is_not_read_again(study: MadeUpStudy, monkeypatch) -> None:
+    """One new run makes the ledger read its artifacts and no others; the shard is the same as read in full."""
+    before = ledger(study)
+    grow_old(study)
+    study.metrics("replay/s0-o0")
+    assert read_by_the_ledger(study, monkeypatch) == ["metrics/replay/s0-o0.parquet"]
+    assert ledger(study) == before
+
+
+def test_what_changed_since_it_was_hashed_is_read_and_found(study: MadeUpStudy) -> None:
+    """A byte that was flipped, with the old time of change set back, is found by the next ledger."""
+    ledger(study)
+    grow_old(study)
+    place = study.folder / "runs/replay/s0-o0/outcome.parquet"
+    times = place.stat()
+    flip_a_byte(place)
+    os.utime(place, ns=(times.st_atime_ns, times.st_mtime_ns))
+    with pytest.raises(ArtifactError, match="not the one that was written"):
+        ledger(study)
+
+
+def test_a_damaged_note_of_what_was_hashed_is_no_evidence(study: MadeUpStudy, monkeypatch) -> None:
+    """Everything is read again."""
+    n = len(ledger(study))
+    (study.folder / "telemetry/hashed/replay.parquet").write_bytes(b"PAR1")
+    assert len(read_by_the_ledger(study, monkeypatch)) == n
 
 
 def test_the_root_is_the_merkle_root_over_the_content_of_all_shards(study: MadeUpStudy) -> None:

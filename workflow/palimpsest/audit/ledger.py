@@ -7,16 +7,16 @@ in no shard.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from palimpsest.audit.hashed import hashed_rows
 from palimpsest.audit.merkle import merkle_root
-from palimpsest.core.artifact import Job, check_artifact, hash_content, read_lineage, recorded_paths
+from palimpsest.core.artifact import Job, hash_content, read_lineage, recorded_paths
 from palimpsest.core.errors import ArtifactError
-from palimpsest.core.hashing import canonical_json
 from palimpsest.core.tables import TABLES
 
 ROOT = "audit/root.json"
@@ -42,11 +42,12 @@ def write_method_shard(job: Job, method: str) -> None:
         ArtifactError: an artifact is missing or not the one that was recorded, or a run is not the one of the plan.
     """
     planned = _planned_runs(job, method)
-    _require_planned_runs(job, planned)
     paths = {f"plan/code/{method}.json", f"plan/code/evaluate/{method}.json"}
     for run in planned:
         paths.update(_paths_of_run(job, run))
-    _write_shard(job, method, paths)
+    rows = hashed_rows(job, method, paths)
+    _require_planned_runs(job, planned)
+    _write_shard(job, method, rows)
 
 
 def write_root(job: Job, methods: Sequence[str]) -> None:
@@ -64,7 +65,7 @@ def write_root(job: Job, methods: Sequence[str]) -> None:
     shards = {shard_path(method): job.read_table(shard_path(method), "ledger") for method in sorted(methods)}
     listed = {path for shard in shards.values() for path in shard["path"].to_pylist()}
     shared = {path for folder in STUDY_FOLDERS for path in recorded_paths(job.study, folder)}
-    _write_shard(job, "_study", shared - listed)
+    _write_shard(job, "_study", hashed_rows(job, "_study", shared - listed))
     shards[shard_path("_study")] = job.read_table(shard_path("_study"), "ledger")
     _require_same_parents(list(shards.values()), job.parents)
     content = {path: hash_content("ledger", shard) for path, shard in shards.items()}
@@ -79,10 +80,12 @@ def _planned_runs(job: Job, method: str) -> dict[str, str]:
 
 
 def _require_planned_runs(job: Job, planned: Mapping[str, str]) -> None:
-    """Compare the specification of every evaluated run with the plan's: Snakemake's notes are no evidence of it."""
+    """Compare the specification of every evaluated run with the plan's: Snakemake's notes are no evidence of it.
+
+    The matrices were hashed before.
+    """
     for run in planned:
         matrix = job.study / f"evaluation/{run}/matrix.parquet"
-        check_artifact(job.study, f"evaluation/{run}/matrix.parquet")
         if read_lineage(matrix)["spec"] != planned[run]:
             raise ArtifactError(
                 "a run is not the one that the plan describes",
@@ -98,14 +101,9 @@ def _paths_of_run(job: Job, run: str) -> set[str]:
     return found | {path.format(run=run) for path in OF_EVERY_RUN}
 
 
-def _write_shard(job: Job, name: str, paths: Iterable[str]) -> None:
-    rows = [_row(check_artifact(job.study, path)) for path in sorted(paths)]
+def _write_shard(job: Job, name: str, rows: Sequence[Mapping[str, Any]]) -> None:
     columns = {column: [row[column] for row in rows] for column in TABLES["ledger"].schema.names}
     job.write_table(shard_path(name), "ledger", columns)
-
-
-def _row(record: Mapping[str, Any]) -> dict[str, Any]:
-    return {**record, "parents": canonical_json(record["parents"]).decode()}
 
 
 def _require_same_parents(shards: Sequence[pa.Table], sha256_of_shards: Mapping[str, str]) -> None:

@@ -287,5 +287,19 @@ TABLES: dict[str, Table] = {
             code=_STRING,
             environment=_STRING,
         ),
+        _table(
+            "hashed",
+            "path",
+            path=_STRING,
+            sha256=_STRING,
+            content_sha256=_STRING,
+            kind=_STRING,
+            bytes=_INT,
+            rule=_STRING,
+            parents=_STRING,
+            code=_STRING,
+            environment=_STRING,
+            state=_STRING,
+        ),
     ]
 }
