@@ -11,9 +11,11 @@ import torch
 
 from palimpsest.core.artifact import Job, read_plain_table
 from palimpsest.core.tables import TABLES
-from palimpsest.evaluation.evaluate import _choose, matrix
+from palimpsest.evaluation.evaluate import _choose
+from palimpsest.plan.matrix import matrix_of_run
+from palimpsest.plan.schedule import seen_tasks
 from palimpsest.training.learner import fresh_model
-from palimpsest.training.stage import seen_tasks, training_mask
+from palimpsest.training.stage import training_mask
 from tiny import checkpoint, evaluate, new_study, spec_of, train
 
 SCORES = torch.tensor([[1.0, 3.0, 2.0, 9.0, 0.0, 4.0]] * 6)
@@ -87,7 +89,7 @@ def test_scores_that_are_no_numbers_choose_nothing():
 def test_seen_is_what_a_model_was_trained_on(schedule, expected):
     """Seen tasks are those of a stage and of the stages that its weights descend from."""
     spec = spec_of(order=("t2", "t3", "t1"), stage_schedule=schedule)
-    assert [seen_tasks(spec, stage) for stage in spec["stages"]] == expected
+    assert [seen_tasks(spec["stages"], stage) for stage in spec["stages"]] == expected
 
 
 def predictions(rows) -> pa.Table:
@@ -110,7 +112,7 @@ ROWS = [
 
 
 def cells(rows, **about):
-    columns = matrix(predictions(rows), spec_of(**about))
+    columns = matrix_of_run(predictions(rows).to_batches(), spec_of(**about))
     found = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
     return {(c["protocol"], c["stage"], c["task"]): (c["n_correct"], c["n_total"], c["loss_sum"]) for c in found}
 
@@ -149,7 +151,7 @@ def test_a_cell_with_a_hidden_label_has_no_loss():
 
 def test_the_stage_names_what_was_trained():
     """`trained_task` is the task of the stage, not that of the cell."""
-    columns = matrix(predictions(ROWS), spec_of(order=("t3", "t1", "t2")))
+    columns = matrix_of_run(predictions(ROWS).to_batches(), spec_of(order=("t3", "t1", "t2")))
     pairs = set(zip(columns["stage"], columns["trained_task"], strict=True))
     assert pairs == {(1, "t3"), (2, "t1")}
 

@@ -53,6 +53,7 @@ def write_aggregates(job: Job, methods: Sequence[str]) -> None:
     Raises:
         ArtifactError: a table is missing, or not the one in the ledger.
     """
+    job = job.fork(methods=list(methods))
     shards = [_read_shard(job, method) for method in sorted(methods)]
     positions = _read_positions(job)
     metrics = pa.concat_tables(

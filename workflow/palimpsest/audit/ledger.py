@@ -41,6 +41,7 @@ def write_method_shard(job: Job, method: str) -> None:
     Raises:
         ArtifactError: an artifact is missing or not the one that was recorded, or a run is not the one of the plan.
     """
+    job = job.fork(method=method)
     planned = _planned_runs(job, method)
     paths = {f"plan/code/{method}.json", f"plan/code/evaluate/{method}.json"}
     for run in planned:
@@ -62,6 +63,7 @@ def write_root(job: Job, methods: Sequence[str]) -> None:
     Raises:
         ArtifactError: an artifact is missing or not the one that was recorded, or was made from one that is not.
     """
+    job = job.fork(methods=list(methods))
     shards = {shard_path(method): job.read_table(shard_path(method), "ledger") for method in sorted(methods)}
     listed = {path for shard in shards.values() for path in shard["path"].to_pylist()}
     shared = {path for folder in STUDY_FOLDERS for path in recorded_paths(job.study, folder)}

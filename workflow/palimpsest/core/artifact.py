@@ -12,7 +12,7 @@ import hashlib
 import io
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, Any
@@ -31,6 +31,17 @@ ROW_GROUP = 2**20
 ROWS_AT_ONCE = 2**18
 
 
+Record = dict[str, Any]
+Sink = Callable[[Path, str, bytes, Record], None]
+"""Takes an artifact and its record: the study's folder, the path in it, the bytes, the record."""
+
+
+def to_disk(study: Path, path: str, content: bytes, record: Record) -> None:
+    """Write an artifact and its record, each by an atomic rename."""
+    write_atomically(study / path, content)
+    write_atomically(record_path(study, path), canonical_json(record))
+
+
 @dataclass
 class Job:
     """One job of the workflow, as the origin of what it writes.
@@ -42,6 +53,7 @@ class Job:
         environment: hash of the locked environment.
         spec_hash: hash of the run's specification, where the job belongs to one run.
         parameters: plain content that the job was given besides.
+        sink: where artifacts go: to disk, or to one who only compares them with what is there.
     """
 
     study: Path
@@ -51,6 +63,7 @@ class Job:
     spec_hash: str | None = None
     parameters: Mapping[str, Any] = field(default_factory=dict)
     parents: dict[str, str] = field(default_factory=dict)
+    sink: Sink = to_disk
 
     def fork(self, spec_hash: str | None = None, **parameters: Any) -> Job:
         """A job with the same origin and the parents so far, whose further reading is its own."""
@@ -151,9 +164,8 @@ class Job:
         return place
 
     def write_bytes(self, path: str | Path, content: bytes, kind: str, content_sha256: str | None = None) -> str:
-        """Write an artifact and its record, each by an atomic rename; returns the SHA-256 of the file."""
+        """Give an artifact and its record to the sink; returns the SHA-256 of the file."""
         digest = hash_bytes(content)
-        write_atomically(self.study / path, content)
         record = {
             "path": str(path),
             "sha256": digest,
@@ -162,7 +174,7 @@ class Job:
             "bytes": len(content),
             **{key: self.lineage()[key] for key in ("rule", "code", "environment", "parents")},
         }
-        write_atomically(record_path(self.study, path), canonical_json(record))
+        self.sink(self.study, str(path), content, record)
         return digest
 
     def write_json(self, path: str | Path, content: Any, kind: str) -> str:

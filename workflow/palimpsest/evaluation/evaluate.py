@@ -11,15 +11,15 @@ import pyarrow.compute as pc
 import torch
 
 from palimpsest.core.artifact import ROWS_AT_ONCE, Job
-from palimpsest.core.matrix import matrix as count
 from palimpsest.core.tables import TABLES
 from palimpsest.data.samples import read_samples
 from palimpsest.methods._hooks import Context
 from palimpsest.methods._method import Method, load_method
+from palimpsest.plan.matrix import matrix_of_run
 from palimpsest.training.checkpoint import read_checkpoint
 from palimpsest.training.exact import be_exact
 from palimpsest.training.learner import fresh_model
-from palimpsest.training.stage import seen_tasks, training_mask
+from palimpsest.training.stage import training_mask
 from palimpsest.training.stages import checkpoint_of, read_record
 
 Columns = dict[str, Any]
@@ -38,22 +38,8 @@ def evaluate_run(job: Job, run: str, spec: dict[str, Any]) -> None:
     schema = TABLES["predictions"].schema
     predictions = pa.concat_tables([schema.empty_table(), *(pa.table(columns, schema=schema) for columns in tables)])
     job.write_table(f"evaluation/{run}/predictions.parquet", "predictions", predictions)
-    job.write_table(f"evaluation/{run}/matrix.parquet", "matrix", matrix(predictions, spec))
-
-
-def matrix(predictions: pa.Table, spec: dict[str, Any]) -> Columns:
-    """The accuracy matrix of predictions, as columns of the table `matrix` (see `core.matrix`).
-
-    Under the mask `seen`, a task that was not trained yet would score 0 by construction: its cell is left out, as not
-    measured.
-    """
-    trained = {stage["stage"]: stage["task"] for stage in spec["stages"]}
-    choosable = (
-        {stage["stage"]: seen_tasks(spec, stage) for stage in spec["stages"]}
-        if spec["evaluation_mask"] == "seen"
-        else None
-    )
-    return count(predictions.to_batches(max_chunksize=ROWS_AT_ONCE), spec["protocol"], trained, choosable)
+    counted = predictions.to_batches(max_chunksize=ROWS_AT_ONCE)
+    job.write_table(f"evaluation/{run}/matrix.parquet", "matrix", matrix_of_run(counted, spec))
 
 
 class _TestSamples:

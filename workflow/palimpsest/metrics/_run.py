@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
@@ -98,19 +98,18 @@ def write_metrics(
     run: str,
     schedule: str,
     references: Mapping[str, str],
-    protocols: Iterable[str],
+    protocols: Sequence[str],
     reader: Reader | None = None,
 ) -> None:
     """Compute every metric that is defined for a run and write `metrics/METHOD/UNIT.parquet`.
 
     Args:
-        job: the open job; the units, the matrices, and what the run recorded become its parents.
+        job: the open job, of which a fork writes; the units, the matrices, and what the run recorded are the parents.
         run: METHOD/UNIT.
         schedule: what the run trains on, a key of `METRICS_OF_SCHEDULE`.
         references: METHOD/UNIT of the reference runs by what they are, the keys of `SCHEDULE_OF_REFERENCE`.
         protocols: protocols of the study, so that a run which ended before its first evaluation has its nulls too.
-        reader: where a job computes the metrics of several runs, their common one, made of the job that this one was
-            forked from.
+        reader: where a job computes the metrics of several runs, their common one, made of the job before it forks.
 
     Raises:
         ArtifactError: a matrix is missing or not the one that was written.
@@ -126,6 +125,7 @@ def write_metrics(
             next="the rule `metrics` takes it from the plan: look there",
         )
     reader = reader or Reader(job)
+    job = job.fork(run=run, schedule=schedule, references=dict(references), protocols=list(protocols))
     own = reader.own(job, run, schedule)
     others = {
         role: reader.reference(job, reference, SCHEDULE_OF_REFERENCE[role]) for role, reference in references.items()

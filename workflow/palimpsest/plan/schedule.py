@@ -47,3 +47,10 @@ def stages(schedule: str, order: Sequence[str], joint: str | None = None) -> lis
         {"stage": k, "task": name, "tasks": tasks, "visit": names[: index + 1].count(name), "parent": parent}
         for index, (k, name, (tasks, parent)) in enumerate(zip(numbers, names, made, strict=True))
     ]
+
+
+def seen_tasks(stages: Sequence[Stage], stage: Stage) -> list[str]:
+    """Tasks that the model of a stage was trained on: its own, and those of the stages that it descends from."""
+    parent = next((s for s in stages if s["stage"] == stage["parent"]), None)
+    before = seen_tasks(stages, parent) if parent is not None else []
+    return [*before, *(task for task in stage["tasks"] if task not in before)]

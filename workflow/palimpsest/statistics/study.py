@@ -34,6 +34,7 @@ def write_statistics(job: Job, analysis: Mapping[str, Any]) -> None:
         StudyError: the plan cannot be carried out on these runs.
         ArtifactError: a table is missing or not the one that was written.
     """
+    job = job.fork(analysis=dict(analysis))
     plan = read_analysis(analysis)
     units = job.read_table("plan/units.parquet", "units").to_pylist()
     metrics = job.read_table("aggregate/metrics.parquet", "metrics")

@@ -16,6 +16,7 @@ from palimpsest.core.errors import StoppedError
 from palimpsest.data.samples import read_samples
 from palimpsest.methods._hooks import Context
 from palimpsest.methods._method import Method, load_method
+from palimpsest.plan.schedule import seen_tasks
 from palimpsest.training.checkpoint import read_checkpoint, write_checkpoint
 from palimpsest.training.exact import be_exact
 from palimpsest.training.learner import Learner, fresh_learner
@@ -122,18 +123,11 @@ def training_mask(spec: dict[str, Any], stage: dict[str, Any], kind: str) -> tor
     size = spec["inputs"]["n_outputs"]
     mask = torch.zeros((size, size), dtype=torch.bool)
     if kind == "seen":
-        mask[:, [output for task in seen_tasks(spec, stage) for output in spec["tasks"][task]]] = True
+        mask[:, [output for task in seen_tasks(spec["stages"], stage) for output in spec["tasks"][task]]] = True
         return mask
     for outputs in spec["tasks"].values():
         mask[np.ix_(outputs, outputs)] = True
     return mask
-
-
-def seen_tasks(spec: dict[str, Any], stage: dict[str, Any]) -> list[str]:
-    """Tasks that the model of a stage was trained on: its own, and those of the stages that it descends from."""
-    parent = next((s for s in spec["stages"] if s["stage"] == stage["parent"]), None)
-    before = seen_tasks(spec, parent) if parent is not None else []
-    return [*before, *(task for task in stage["tasks"] if task not in before)]
 
 
 class _Samples:

@@ -18,5 +18,4 @@ def command(
     """Collect the metrics of all runs that the ledger lists, and summarise them per method."""
     from palimpsest.aggregate.study import write_aggregates
 
-    job = begin(study, "aggregate", code, parameters={"methods": json.loads(methods)})
-    write_aggregates(job, job.parameters["methods"])
+    write_aggregates(begin(study, "aggregate", code), json.loads(methods))

@@ -18,5 +18,4 @@ def command(
     """List the artifacts that belong to no method, and compute the Merkle root over all shards of the ledger."""
     from palimpsest.audit.ledger import write_root
 
-    job = begin(study, "audit", code, parameters={"methods": json.loads(methods)})
-    write_root(job, job.parameters["methods"])
+    write_root(begin(study, "audit", code), json.loads(methods))

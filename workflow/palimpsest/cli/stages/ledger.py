@@ -17,4 +17,4 @@ def command(
     """Hash all artifacts of one method again and list them in the method's shard of the ledger."""
     from palimpsest.audit.ledger import write_method_shard
 
-    write_method_shard(begin(study, "ledger", code, parameters={"method": method}), method)
+    write_method_shard(begin(study, "ledger", code), method)

@@ -33,6 +33,4 @@ def command(
     )
     reader = Reader(job)
     for run in json.loads(runs):
-        own = of_each.get(run, {})
-        run_job = job.fork(run=run, schedule=schedule, references=own, protocols=known)
-        write_metrics(run_job, run, schedule, own, known, reader)
+        write_metrics(job, run, schedule, of_each.get(run, {}), known, reader)

@@ -19,5 +19,4 @@ def command(
     """Carry out the comparisons of the analysis plan and describe the results by order and position."""
     from palimpsest.statistics.study import write_statistics
 
-    job = begin(study, "statistics", code, METRICS.modules(), parameters={"analysis": json.loads(analysis)})
-    write_statistics(job, job.parameters["analysis"])
+    write_statistics(begin(study, "statistics", code, METRICS.modules()), json.loads(analysis))
