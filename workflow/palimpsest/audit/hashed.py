@@ -2,7 +2,7 @@
 
 A row of the ledger is taken over where the system says that neither the artifact nor its record was touched since it
 was hashed: inode, size, times of modification and of change. The time of change cannot be set by a program. Nothing of
-this is evidence: it is telemetry, and `palimpsest verify` reads every byte.
+this is evidence: it is telemetry, and a verification reads every byte.
 """
 
 from __future__ import annotations
