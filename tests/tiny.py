@@ -64,6 +64,7 @@ def spec_of(
     hidden: Sequence[int] = (8,),
     mask: str = "all",
     protocol: str = "class_incremental",
+    head: str = "shared",
     **training: Any,
 ) -> dict[str, Any]:
     """The specification of a run on the tiny benchmark, with `training` over the usual section."""
@@ -84,7 +85,7 @@ def spec_of(
         "protocol": protocol,
         "training_mask": mask,
         "evaluation_mask": mask,
-        "model": {"name": "mlp", "options": {"hidden": list(hidden)}},
+        "model": {"name": "mlp", "options": {"hidden": list(hidden)}, "head": head, "reset_new_outputs": False},
         "training": section | training,
         "numerics": {"threads": 1, "evaluation_batch_size": 8},
         "method": method,
@@ -93,6 +94,14 @@ def spec_of(
         "order": list(order),
         "stages": stages(stage_schedule, order, "per_stage"),
     }
+
+
+def fresh_model(spec: dict[str, Any], stage: int = -1) -> Any:
+    """The network with which a stage of a run would begin, were it the first."""
+    from palimpsest.methods._method import load_method
+    from palimpsest.training.learner import network_of
+
+    return network_of(spec, spec["stages"][stage], load_method(spec["method"], spec["hyperparameters"], ""))
 
 
 class Observed:
@@ -193,6 +202,79 @@ def override(monkeypatch: Any, name: str, **hooks: Callable[..., Any]) -> None:
     monkeypatch.setattr("palimpsest.training.stage.load_method", load)
 
 
+def context_of(
+    hyperparameters: Any = None,
+    *,
+    method: str = "finetune",
+    hidden: Sequence[int] = (5,),
+    stage: int = 1,
+    samples: Any = None,
+    order: Sequence[str] = ("t1", "t2", "t3"),
+    head: str = "shared",
+    **about: Any,
+) -> Any:
+    """A context on the tiny benchmark, with an untrained network; `about` replaces what it says.
+
+    Args:
+        hyperparameters: the method's own.
+        method: name of the method, part of the key of its streams.
+        hidden: widths of the network's layers.
+        stage: position in the run.
+        samples: training samples of the stage, a `Batch`; none if the hook asks for none.
+        order: of the tasks.
+        head: of the network.
+    """
+    from dataclasses import replace
+
+    from palimpsest.methods._hooks import Context
+    from palimpsest.models._network import new_network, task_positions
+    from palimpsest.training.outputs import task_of_output
+
+    spec = spec_of(method, hidden=hidden, order=order, head=head)
+    positions = [task_positions(TASKS)[task] for task in order]
+    n_samples = 0 if samples is None else len(samples)
+    made = Context(
+        model=new_network(spec, order[:stage]),
+        hyperparameters=hyperparameters,
+        facts=FACTS,
+        stage=stage,
+        task=order[stage - 1],
+        tasks=(positions[stage - 1],),
+        seen=tuple(positions[: stage - 1]),
+        visit=1,
+        key=(0, ",".join(order), method, method),
+        mask=None,
+        task_of_output=task_of_output(spec),
+        n_samples=n_samples,
+        samples=lambda indices: samples[torch_indices(indices)],
+        initial=lambda: new_network(spec, order[:stage]).state_dict(),
+        n_steps=24,
+        epoch_steps=24,
+        step=24 * stage,
+        stage_step=24,
+    )
+    return replace(made, **about)
+
+
+def torch_indices(indices: Any) -> Any:
+    """Indices as torch takes them."""
+    import torch
+
+    return torch.as_tensor(np.asarray(indices))
+
+
+def batch_of(inputs: Any, labels: Any, tasks: Any = None, first: bool = True) -> Any:
+    """A batch of arrays or tensors; tasks are those of the labels on the tiny benchmark, unless they are given."""
+    import torch
+
+    from palimpsest.methods._hooks import Batch
+
+    labels = torch.as_tensor(np.asarray(labels), dtype=torch.int64)
+    tasks = labels // 2 if tasks is None else torch.as_tensor(np.asarray(tasks), dtype=torch.int64)
+    inputs = torch.as_tensor(np.asarray(inputs), dtype=torch.uint8)
+    return Batch(inputs, labels, tasks, torch.full((len(labels),), first))
+
+
 class Recorder:
     """What a run of a method met: the weights before its first step, and each mini-batch."""
 
@@ -205,10 +287,10 @@ class Recorder:
         self.weights = {key: value.clone() for key, value in context.model.state_dict().items()}
         return before(context)
 
-    def _after_step(self, before: Callable, context: Any, state: Any, batch: Any) -> Any:
+    def _after_step(self, before: Callable, context: Any, state: Any, batch: Any, loss: Any) -> Any:
         inputs, labels = batch.inputs.numpy().tobytes(), batch.labels.numpy().tobytes()
         self.batches.append((context.task, context.visit, inputs, labels))
-        return before(context, state, batch)
+        return before(context, state, batch, loss)
 
     def of_task(self, task: str) -> list[tuple[str, int, bytes, bytes]]:
         """The mini-batches of one task."""

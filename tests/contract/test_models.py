@@ -7,17 +7,18 @@ import torch
 from pydantic import ValidationError
 
 from palimpsest.models import MODELS
-from palimpsest.models._initial import set_initial_weights
-from tiny import example, same_tensors
+from palimpsest.models._network import new_network
+from tiny import example, same_tensors, spec_of
 
 SHAPE, N_OUTPUTS = (8, 8), 5
 
 
 def build(name: str, seed: int, n_outputs: int = N_OUTPUTS) -> torch.nn.Module:
     module = MODELS.load(name, "")
-    model = module.build(module.Options.model_validate(example(module.Options)), SHAPE, n_outputs)
-    set_initial_weights(model, seed)
-    return model
+    options = module.Options.model_validate(example(module.Options)).model_dump()
+    inputs = {"shape": SHAPE, "n_outputs": n_outputs}
+    model = {"name": name, "options": options, "head": "shared"}
+    return new_network({"seed": seed, "inputs": inputs, "tasks": {}, "model": model}, ())
 
 
 @pytest.fixture(params=MODELS.names())
@@ -86,8 +87,6 @@ def test_a_layer_without_units_is_refused(hidden):
 
 def test_layers_of_one_shape_differ():
     """Two hidden layers of the same shape have streams of their own."""
-    module = MODELS.load("mlp", "")
-    model = module.build(module.Options(hidden=[64, 64]), SHAPE, N_OUTPUTS)
-    set_initial_weights(model, 0)
+    model = new_network(spec_of(hidden=(16, 16)), ()).backbone
     assert model.hidden1.weight.shape == model.hidden2.weight.shape
     assert not torch.equal(model.hidden1.weight, model.hidden2.weight)

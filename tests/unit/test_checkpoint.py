@@ -109,10 +109,10 @@ def test_adam_comes_back(tmp_path):
         step(model, optimizer, number)
     content = {
         "model": model.state_dict(),
-        "optimizer": _optimizer_content(optimizer),
+        "optimizer": _optimizer_content(optimizer, model),
         "method": {},
         "sampler": {"epoch": 0, "batch": 0},
-        "counters": {"step": 3, "samples_seen": 3},
+        "counters": {"step": 3, "samples_seen": 3, "first_step": 0},
     }
     restored, fresh = made()
     Learner(restored, fresh, None).begin_from(there_and_back(tmp_path, content), with_optimizer=True)

@@ -14,9 +14,9 @@ from palimpsest.core.tables import TABLES
 from palimpsest.evaluation.evaluate import _choose
 from palimpsest.plan.matrix import matrix_of_run
 from palimpsest.plan.schedule import seen_tasks
-from palimpsest.training.learner import fresh_model
-from palimpsest.training.stage import training_mask
-from tiny import checkpoint, evaluate, new_study, spec_of, train
+from palimpsest.training.learner import network_of
+from palimpsest.training.outputs import visible_outputs
+from tiny import checkpoint, evaluate, fresh_model, new_study, spec_of, train
 
 SCORES = torch.tensor([[1.0, 3.0, 2.0, 9.0, 0.0, 4.0]] * 6)
 LABELS = torch.arange(6)
@@ -24,7 +24,7 @@ LABELS = torch.arange(6)
 
 def mask_of(kind: str, stage: int, **about) -> torch.Tensor | None:
     spec = spec_of(order=("t2", "t3", "t1"), **about)
-    return training_mask(spec, next(s for s in spec["stages"] if s["stage"] == stage), kind)
+    return visible_outputs(spec, next(s for s in spec["stages"] if s["stage"] == stage), kind)
 
 
 @pytest.mark.parametrize(
@@ -38,28 +38,28 @@ def mask_of(kind: str, stage: int, **about) -> torch.Tensor | None:
 )
 def test_the_choice_is_among_the_outputs_of_the_mask(kind, stage, predicted):
     """The most probable of all outputs, of those of tasks seen so far, or of those of the sample's own task."""
-    assert _choose(SCORES, LABELS, mask_of(kind, stage))[0].tolist() == predicted
+    assert _choose(SCORES, LABELS, LABELS // 2, mask_of(kind, stage))[0].tolist() == predicted
 
 
 def test_outputs_of_later_tasks_are_hidden_under_seen():
     """With the best score among outputs not seen yet, the best of those seen is chosen."""
     scores = torch.tensor([[1.0, 3.0, 2.0, 4.0, 9.0, 8.0]] * 6)
-    assert _choose(scores, LABELS, mask_of("seen", 1))[0].tolist() == [3] * 6
-    assert _choose(scores, LABELS, mask_of("seen", 2))[0].tolist() == [4] * 6
+    assert _choose(scores, LABELS, LABELS // 2, mask_of("seen", 1))[0].tolist() == [3] * 6
+    assert _choose(scores, LABELS, LABELS // 2, mask_of("seen", 2))[0].tolist() == [4] * 6
 
 
 def test_log_probabilities_are_those_of_the_visible_outputs():
     """Two visible outputs with scores 1 and 3: the label's log-probability is that of a softmax over the two."""
-    in_task = _choose(SCORES, LABELS, mask_of("current", 1))[1]
+    in_task = _choose(SCORES, LABELS, LABELS // 2, mask_of("current", 1))[1]
     assert in_task[:2] == pytest.approx([1 - math.log(math.e + math.e**3), 3 - math.log(math.e + math.e**3)], abs=1e-6)
-    over_all = _choose(SCORES, LABELS, None)[1]
+    over_all = _choose(SCORES, LABELS, LABELS // 2, None)[1]
     total = sum(math.exp(score) for score in SCORES[0].tolist())
     assert over_all == pytest.approx([score - math.log(total) for score in SCORES[0].tolist()], abs=1e-5)
 
 
 def test_a_label_that_is_hidden_has_no_probability():
     """The log-probability of a label outside of the mask is −∞, which becomes a null."""
-    assert np.isneginf(_choose(SCORES, LABELS, mask_of("seen", 1))[1]).tolist() == [
+    assert np.isneginf(_choose(SCORES, LABELS, LABELS // 2, mask_of("seen", 1))[1]).tolist() == [
         True,
         True,
         False,
@@ -72,7 +72,7 @@ def test_a_label_that_is_hidden_has_no_probability():
 def test_scores_that_are_no_numbers_choose_nothing():
     """A sample with a NaN among its scores has no prediction, and is not right by chance."""
     scores = torch.tensor([[float("nan"), 0.0], [0.0, 1.0]])
-    assert _choose(scores, torch.tensor([0, 1]), None)[0].tolist() == [None, 1]
+    assert _choose(scores, torch.tensor([0, 1]), torch.tensor([0, 0]), None)[0].tolist() == [None, 1]
     rows = [(1, "t1", 1, 0, None, None, None, None), (1, "t1", 2, 1, 1, 1, -0.5, -0.5)]
     assert cells(rows)["class_incremental", 1, "t1"] == (1, 2, None)
 
@@ -247,14 +247,14 @@ def test_the_model_is_evaluated_and_not_trained(study, monkeypatch):
     """Layers that behave otherwise in training (dropout) are in the mode of evaluation; no gradients."""
     met = []
 
-    def watched(spec):
-        model = fresh_model(spec)
+    def watched(spec, stage, method):
+        model = network_of(spec, stage, method)
         model.register_forward_hook(
             lambda module, inputs, outputs: met.append((module.training, outputs.requires_grad))
         )
         return model
 
     train(study, spec_of(), "mode/s0-o0")
-    monkeypatch.setattr("palimpsest.evaluation.evaluate.fresh_model", watched)
+    monkeypatch.setattr("palimpsest.evaluation.evaluate.network_of", watched)
     evaluate(study, spec_of(), "mode/s0-o0")
     assert set(met) == {(False, False)}

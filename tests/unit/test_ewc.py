@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -9,33 +11,19 @@ import torch
 from palimpsest.core.streams import generator
 from palimpsest.methods import ewc
 from palimpsest.methods._hooks import Batch, Context
-from palimpsest.models import mlp
-from palimpsest.models._initial import set_initial_weights
-from tiny import FACTS, N_OUTPUTS, SHAPE, TASKS
+from palimpsest.training.outputs import visible_outputs
+from tiny import SHAPE, batch_of, context_of, spec_of
 
 N_SAMPLES = 120
 
 
-def context(n_fisher: int, mask: torch.Tensor | None = None, hidden=(5,), strength: float = 3.0) -> Context:
+def context(n_fisher: int, mask: torch.Tensor | None = None, hidden=(5,), strength: float = 3.0, stage=1) -> Context:
     """A context over 120 random samples of the first task."""
     draws = generator("tests", "ewc")
-    inputs = torch.from_numpy(draws.integers(0, 256, (N_SAMPLES, *SHAPE)).astype(np.uint8))
-    labels = torch.from_numpy(draws.integers(0, 2, N_SAMPLES))
-    model = mlp.build(mlp.Options(hidden=list(hidden)), SHAPE, N_OUTPUTS)
-    set_initial_weights(model, 0)
-    return Context(
-        model=model,
-        hyperparameters=ewc.Hyperparameters(strength=strength, fisher_samples=n_fisher),
-        facts=FACTS,
-        stage=1,
-        task="t1",
-        visit=1,
-        step=24,
-        key=(0, "t1,t2,t3", "ewc", "ewc"),
-        mask=mask,
-        n_samples=N_SAMPLES,
-        samples=lambda indices: (inputs[indices], labels[indices]),
-    )
+    inputs = draws.integers(0, 256, (N_SAMPLES, *SHAPE)).astype(np.uint8)
+    samples = batch_of(inputs, draws.integers(0, 2, N_SAMPLES))
+    chosen = ewc.Hyperparameters(strength=strength, fisher_samples=n_fisher)
+    return context_of(chosen, method="ewc", hidden=hidden, samples=samples, mask=mask, stage=stage)
 
 
 def fisher_by_a_loop(now: Context) -> dict[str, torch.Tensor]:
@@ -44,12 +32,12 @@ def fisher_by_a_loop(now: Context) -> dict[str, torch.Tensor]:
     count = min(now.hyperparameters.fisher_samples, now.n_samples)
     indices = draws.choice(now.n_samples, size=count, replace=False)
     uniform = draws.random(count)
-    inputs, labels = now.samples(indices)
+    chosen = now.samples(indices)
     total = {name: torch.zeros_like(p) for name, p in now.model.named_parameters()}
     for position in range(count):
-        outputs = now.model(inputs[position : position + 1].float() / 255)
+        outputs = now.model(chosen.inputs[position : position + 1].float() / 255)
         if now.mask is not None:
-            outputs = outputs.masked_fill(~now.mask[labels[position]][None], -torch.inf)
+            outputs = outputs.masked_fill(~now.mask[chosen.tasks[position]][None], -torch.inf)
         log_probabilities = torch.log_softmax(outputs, dim=1)[0]
         cumulative = log_probabilities.detach().double().exp().cumsum(0).numpy()
         drawn = int(np.searchsorted(cumulative, uniform[position] * cumulative[-1], side="right"))
@@ -62,10 +50,7 @@ def fisher_by_a_loop(now: Context) -> dict[str, torch.Tensor]:
 
 
 def current() -> torch.Tensor:
-    mask = torch.zeros((N_OUTPUTS, N_OUTPUTS), dtype=torch.bool)
-    for outputs in TASKS.values():
-        mask[np.ix_(outputs, outputs)] = True
-    return mask
+    return visible_outputs(spec_of(), {}, "current")
 
 
 @pytest.mark.parametrize("n_fisher", [1, 50, 51, 1000])
@@ -82,8 +67,7 @@ def test_the_fisher_is_that_of_a_plain_loop(n_fisher, masked):
 def test_the_fisher_is_not_the_square_of_a_mean():
     """The estimate is several times the squared gradient of the batch mean."""
     now = context(100)
-    inputs, labels = now.samples(np.arange(100))
-    now.cross_entropy(inputs, labels).backward()
+    now.cross_entropy(now.samples(np.arange(100))).backward()
     squared = sum(float(p.grad.square().sum()) for p in now.model.parameters())
     assert sum(float(value.sum()) for value in ewc.sampled_fisher(now).values()) > 3 * squared
 
@@ -151,11 +135,11 @@ def test_each_task_is_remembered():
     first = ewc.after_task(now, ewc.init(now))
     with torch.no_grad():
         now.model.head.weight.add_(1)
-    second = ewc.after_task(Context(**{**vars(now), "stage": 2}), first)
+    second = ewc.after_task(replace(now, stage=2), first)
     assert list(second["tasks"]) == ["1", "2"]
     moved = second["tasks"]["2"]["weights"]["head.weight"] - second["tasks"]["1"]["weights"]["head.weight"]
     torch.testing.assert_close(moved, torch.ones_like(moved))
 
 
 def batch() -> Batch:
-    return Batch(torch.zeros((1, *SHAPE), dtype=torch.uint8), torch.zeros(1, dtype=torch.int64), True)
+    return batch_of(np.zeros((1, *SHAPE)), [0])

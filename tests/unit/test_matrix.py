@@ -69,7 +69,7 @@ def test_the_matrix_is_the_same_whatever_the_batches(size):
 def test_a_task_that_could_not_be_chosen_has_no_cell_over_all_outputs(size):
     """Its choice within the task is measured all the same."""
     table = predictions(200)
-    choosable = {1: ["t1"], 2: ["t1", "t2"]}
+    choosable = {"class_incremental": {1: ["t1"], 2: ["t1", "t2"]}}
     found = matrix(table.to_batches(max_chunksize=size), "class_incremental", TRAINED, choosable)
     unseen = ("class_incremental", 1, "t2")
     wanted = [row for row in by_hand(table) if (row[0], row[1], row[3]) != unseen]

@@ -8,36 +8,29 @@ import torch
 
 from palimpsest.methods import replay
 from palimpsest.methods._declaration import HyperparameterError
-from palimpsest.methods._hooks import Batch, Context
-from palimpsest.models import mlp
-from palimpsest.models._initial import set_initial_weights
+from palimpsest.methods._hooks import Batch, Context, Loss
+from palimpsest.models._network import new_network
+from tiny import batch_of, context_of, spec_of
 
 FACTS = {"shape": [2], "n_outputs": 6, "sample_bytes": 2, "label_bytes": 1, "label_tells_task": True}
-MODEL = mlp.build(mlp.Options(hidden=[]), (2,), 6)
-set_initial_weights(MODEL, 0)
+MODEL = new_network(spec_of(hidden=()) | {"inputs": FACTS}, ())
 
 
 def context(buffer_bytes: int, seed: int = 0, step: int = 1, replayed: int = 4, facts=FACTS) -> Context:
-    return Context(
-        model=MODEL,
-        hyperparameters=replay.Hyperparameters(buffer_bytes=buffer_bytes, replayed=replayed),
-        facts=facts,
-        stage=1,
-        task="t1",
-        visit=1,
-        step=step,
-        key=(seed, "t1", "replay", "replay"),
-        mask=None,
-        n_samples=0,
-        samples=lambda indices: (None, None),
-    )
+    chosen = replay.Hyperparameters(buffer_bytes=buffer_bytes, replayed=replayed)
+    return context_of(chosen, model=MODEL, facts=facts, step=step, key=(seed, "t1", "replay", "replay"))
 
 
 def batch(numbers, first=True) -> Batch:
     """Samples that carry their number in the input, 256 at most in each of two bytes."""
     numbers = np.asarray(numbers)
-    inputs = torch.from_numpy(np.stack([numbers % 256, numbers // 256], axis=1).astype(np.uint8))
-    return Batch(inputs, torch.from_numpy(numbers % 6), first)
+    inputs = np.stack([numbers % 256, numbers // 256], axis=1).astype(np.uint8)
+    return batch_of(inputs, numbers % 6, first=first)
+
+
+def offered(now: Context, state: dict, batch: Batch) -> dict:
+    """The state after a step on a batch."""
+    return replay.after_step(now, state, batch, Loss(torch.zeros(())))
 
 
 def stream(n: int, size: int, places: int, seed: int = 0) -> dict:
@@ -45,12 +38,12 @@ def stream(n: int, size: int, places: int, seed: int = 0) -> dict:
     state = replay.init(context(3 * places, seed))
     for step, start in enumerate(range(0, n, size), start=1):
         numbers = range(start, min(start + size, n))
-        state = replay.after_step(context(3 * places, seed, step), state, batch(numbers))
+        state = offered(context(3 * places, seed, step), state, batch(numbers))
     return state
 
 
 def stored(state: dict) -> list[int]:
-    inputs = state["inputs"][: state["stored"]].long()
+    inputs = state["memory"]["inputs"][: state["memory"]["stored"]].long()
     return (inputs[:, 0] + 256 * inputs[:, 1]).tolist()
 
 
@@ -58,8 +51,8 @@ def test_what_fits_is_stored_in_its_sequence():
     """As long as there are places, every sample is stored, with its label."""
     state = stream(5, 2, places=8)
     assert stored(state) == [0, 1, 2, 3, 4]
-    assert state["labels"][:5].tolist() == [0, 1, 2, 3, 4]
-    assert (state["stored"], state["seen"]) == (5, 5)
+    assert state["memory"]["labels"][:5].tolist() == [0, 1, 2, 3, 4]
+    assert (state["memory"]["stored"], state["seen"]) == (5, 5)
 
 
 def test_a_full_reservoir_holds_different_samples():
@@ -68,15 +61,15 @@ def test_a_full_reservoir_holds_different_samples():
     numbers = stored(state)
     assert len(set(numbers)) == 20
     assert max(numbers) < 300
-    assert state["labels"].tolist() == [number % 6 for number in numbers]
-    assert (state["stored"], state["seen"]) == (20, 300)
+    assert state["memory"]["labels"].tolist() == [number % 6 for number in numbers]
+    assert (state["memory"]["stored"], state["seen"]) == (20, 300)
 
 
 def test_only_first_presentations_count():
     """A second epoch neither fills the reservoir nor moves its counter."""
     state = stream(30, 10, places=5)
     before = (stored(state), state["seen"])
-    state = replay.after_step(context(15, step=4), state, batch(range(30), first=False))
+    state = offered(context(15, step=4), state, batch(range(30), first=False))
     assert (stored(state), state["seen"]) == before
 
 
@@ -108,27 +101,25 @@ def test_batches_do_not_change_the_law():
 def test_the_budget_is_never_exceeded(buffer_bytes):
     """Inputs and labels together take at most the bytes of the budget, and less than one sample fewer."""
     state = replay.init(context(buffer_bytes))
-    used = state["inputs"].nbytes + state["labels"].nbytes
+    used = state["memory"]["inputs"].nbytes + state["memory"]["labels"].nbytes
     assert buffer_bytes - 3 < used <= buffer_bytes
     after = stream(50, 9, places=buffer_bytes // 3)
-    assert after["inputs"].nbytes + after["labels"].nbytes == used
+    assert after["memory"]["inputs"].nbytes + after["memory"]["labels"].nbytes == used
 
 
 @pytest.mark.parametrize(("label_bytes", "kind"), [(1, torch.uint8), (2, torch.int16)])
 def test_labels_take_the_bytes_that_the_plan_says(label_bytes, kind):
     """Up to 256 outputs need one byte a label, more of them two."""
     state = replay.init(context(1000, facts=FACTS | {"label_bytes": label_bytes}))
-    assert state["labels"].dtype == kind
-    assert state["labels"].element_size() == label_bytes
+    assert state["memory"]["labels"].dtype == kind
+    assert state["memory"]["labels"].element_size() == label_bytes
 
 
 def test_labels_above_127_come_back():
     """A label of 255 is stored and replayed as 255."""
     state = replay.init(context(3))
-    state = replay.after_step(
-        context(3), state, Batch(torch.zeros((1, 2), dtype=torch.uint8), torch.tensor([255]), True)
-    )
-    assert state["labels"].long().tolist() == [255]
+    state = offered(context(3), state, batch_of(np.zeros((1, 2)), [255]))
+    assert state["memory"]["labels"].long().tolist() == [255]
 
 
 @pytest.mark.parametrize("buffer_bytes", [1, 2])
@@ -154,7 +145,7 @@ def test_stored_samples_are_drawn_without_replacement(monkeypatch):
     """No stored sample stands twice in a step."""
     state = stream(20, 20, places=20)
     met = []
-    monkeypatch.setattr(Context, "cross_entropy", lambda self, inputs, labels: met.append(inputs) or torch.zeros(()))
+    monkeypatch.setattr(Context, "cross_entropy", lambda self, batch: met.append(batch.inputs) or torch.zeros(()))
     for step in range(30):
         replay.loss(context(60, step=step, replayed=12), state, batch([255]))
     drawn = [inputs[1:, 0].tolist() for inputs in met]

@@ -13,7 +13,19 @@ import pytest
 import tiny
 from palimpsest.core.artifact import read_plain_table
 from palimpsest.core.errors import ArtifactError
-from tiny import checkpoint, collect, evaluate, files_of, new_study, record, same_tensors, spec_of, step_rows, train
+from tiny import (
+    checkpoint,
+    collect,
+    evaluate,
+    files_of,
+    fresh_model,
+    new_study,
+    record,
+    same_tensors,
+    spec_of,
+    step_rows,
+    train,
+)
 
 RUN = "m/s0-o0"
 REPLAY = ("replay", {"buffer_bytes": 17 * 20, "replayed": 4})
@@ -308,7 +320,6 @@ def test_isolated_training_knows_one_task(tmp_path):
 
 def test_the_untrained_model_takes_no_step(tmp_path):
     """`random_init` has a checkpoint of the initial weights as stage 0, no steps and no FLOPs."""
-    from palimpsest.training.learner import fresh_model
 
     study = new_study(tmp_path)
     spec = spec_of(stage_schedule="untrained")

@@ -85,6 +85,15 @@ TOGETHER = {
     "seeds twice": (lambda c: c["design"].update(seeds=[3, 3]), "each seed once"),
     "current without the task": (lambda c: c.update(evaluation_mask="current"), "task_incremental"),
     "the task without current": (lambda c: c.update(protocol="task_incremental"), "evaluation_mask current"),
+    "a head for each task without the task": (lambda c: c["model"].update(head="multi"), "must be told the task"),
+    "an expanding head under all": (lambda c: c["model"].update(head="expanding"), "no mask can be `all`"),
+    "new outputs of a head that adds them": (
+        lambda c: (
+            c.update(training_mask="seen", evaluation_mask="seen"),
+            c["model"].update(head="expanding", reset_new_outputs=True),
+        ),
+        "for a shared head",
+    ),
     "momentum of adam": (lambda c: c["training"].update(optimizer="adam", momentum=0.9), "momentum belongs to sgd"),
     "balanced without a count": (lambda c: c["design"]["orders"].pop("count"), "`count` is the number of orders"),
     "canonical with a count": (lambda c: c["design"]["orders"].update(kind="canonical"), "`count` is the number"),

@@ -47,7 +47,7 @@ class Catalogs:
         place = ("references", key) if reference else ("methods", key)
         try:
             method = load_method(name, entry.hyperparameters if entry else {}, file.where(place))
-            check_benchmark(method, benchmark["inputs"])
+            check_benchmark(method, {**benchmark["inputs"], "model": study.model.model_dump(mode="json")})
         except ValidationError as error:
             raise SeveralErrors(list(problems(error, file, (*place, "hyperparameters")))) from None
         except HyperparameterError as error:
@@ -59,6 +59,14 @@ class Catalogs:
                 next="correct the value in the study file",
             ) from None
         declared = declaration(method)
+        if declared.needs_task_identity and study.protocol != "task_incremental":
+            raise StudyError(
+                f"{name} must be told the task of a test sample",
+                where=file.where(place),
+                expected="the protocol task_incremental",
+                got=f"the protocol {study.protocol}, under which the task is unknown",
+                next=f"remove {name}, or make it a study of the protocol task_incremental",
+            )
         if not reference and declared.schedule not in ("sequential", "cumulative"):
             raise StudyError(
                 f"{name} is a reference, not a method to compare",

@@ -28,7 +28,7 @@ def matrix(
     predictions: Iterable[pa.RecordBatch],
     protocol: str,
     trained: Mapping[int, str],
-    choosable: Mapping[int, Collection[str]] | None = None,
+    choosable: Mapping[str, Mapping[int, Collection[str]]] | None = None,
 ) -> dict[str, list[Any]]:
     """The accuracy matrix of predictions, as columns of the table `matrix`.
 
@@ -40,8 +40,8 @@ def matrix(
         predictions: rows with (at least) the columns `COLUMNS`, in any order and in batches of any size.
         protocol: of the study.
         trained: the task that each stage trained.
-        choosable: the tasks whose outputs a class-incremental prediction may choose from, by stage; all if left out.
-            The others would score 0 by construction: their cells are left out, as not measured.
+        choosable: the tasks whose outputs a prediction may choose from, by protocol and stage; all if left out. The
+            others would score 0 by construction: their cells are left out, as not measured.
     """
     chosen = {**IN_TASK, **(OVER_ALL if protocol == "class_incremental" else {})}
     counts = {name: _Counts(*columns) for name, columns in chosen.items()}
@@ -51,7 +51,7 @@ def matrix(
     rows: dict[str, list[Any]] = defaultdict(list)
     for name, part in counts.items():
         for (stage, task), cell in sorted(part.cells.items()):
-            if name in OVER_ALL and choosable is not None and task not in choosable[stage]:
+            if name in (choosable or {}) and task not in choosable[name][stage]:
                 continue
             rows["protocol"].append(name)
             rows["stage"].append(stage)

@@ -15,11 +15,13 @@ from palimpsest.core.tables import TABLES
 from palimpsest.data.samples import read_samples
 from palimpsest.methods._hooks import Context
 from palimpsest.methods._method import Method, load_method
+from palimpsest.models._network import task_positions
 from palimpsest.plan.matrix import matrix_of_run
+from palimpsest.plan.schedule import earlier_tasks
 from palimpsest.training.checkpoint import read_checkpoint
 from palimpsest.training.exact import be_exact
-from palimpsest.training.learner import fresh_model
-from palimpsest.training.stage import training_mask
+from palimpsest.training.learner import network_of
+from palimpsest.training.outputs import task_of_output, visible_outputs
 from palimpsest.training.stages import checkpoint_of, read_record
 
 Columns = dict[str, Any]
@@ -27,7 +29,7 @@ Columns = dict[str, Any]
 
 def evaluate_run(job: Job, run: str, spec: dict[str, Any]) -> None:
     """Write `predictions.parquet` and `matrix.parquet` of a run; stages after its end have no rows."""
-    samples = _TestSamples(job)
+    samples = _TestSamples(job, spec)
     be_exact(spec["numerics"]["threads"])
     method = load_method(spec["method"], spec["hyperparameters"], "the run's specification")
     tables = []
@@ -45,31 +47,39 @@ def evaluate_run(job: Job, run: str, spec: dict[str, Any]) -> None:
 class _TestSamples:
     """Test samples of all tasks, in order."""
 
-    def __init__(self, job: Job) -> None:
+    def __init__(self, job: Job, spec: dict[str, Any]) -> None:
         table, self.inputs = read_samples(job)
         (self.rows,) = np.nonzero(pc.equal(table["split"], "test").to_numpy(zero_copy_only=False))
         self.table = table.take(pa.array(self.rows))
         self.labels = torch.from_numpy(self.table["label"].to_numpy().astype(np.int64))
+        positions = task_positions(spec["tasks"])
+        self.tasks = torch.tensor([positions[task] for task in self.table["task"].to_pylist()], dtype=torch.int64)
 
-    def batches(self, size: int) -> Iterator[torch.Tensor]:
-        """Inputs, `size` at a time."""
+    def batches(self, size: int) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+        """Inputs and the positions of their tasks, `size` at a time."""
         for start in range(0, len(self.rows), size):
-            yield torch.from_numpy(self.inputs[self.rows[start : start + size]])
+            part = slice(start, start + size)
+            yield torch.from_numpy(self.inputs[self.rows[part]]), self.tasks[part]
 
 
 @torch.no_grad()
 def _predict(
     spec: dict[str, Any], stage: dict[str, Any], method: Method, content: dict[str, Any], samples: _TestSamples
 ) -> Columns:
-    model = fresh_model(spec)
+    model = network_of(spec, stage, method)
     model.load_state_dict(content["model"])
     model.eval()
-    context = _context(spec, stage, model)
+    context, told = _context(spec, stage, model), spec["protocol"] == "task_incremental"
     size = spec["numerics"]["evaluation_batch_size"]
-    scores = torch.cat([method.predict(context, content["method"], inputs) for inputs in samples.batches(size)])
-    labels = samples.labels
-    predicted, log_probability = _choose(scores, labels, training_mask(spec, stage, spec["evaluation_mask"]))
-    in_task, in_task_log_probability = _choose(scores, labels, training_mask(spec, stage, "current"))
+    scores = torch.cat(
+        [
+            method.predict(context, content["method"], inputs, tasks if told else None)
+            for inputs, tasks in samples.batches(size)
+        ]
+    )
+    labels, tasks = samples.labels, samples.tasks
+    predicted, log_probability = _choose(scores, labels, tasks, visible_outputs(spec, stage, spec["evaluation_mask"]))
+    in_task, in_task_log_probability = _choose(scores, labels, tasks, visible_outputs(spec, stage, "current"))
     return {
         "stage": pa.array(np.full(len(labels), stage["stage"]), pa.int32()),
         "task": samples.table["task"],
@@ -82,12 +92,14 @@ def _predict(
     }
 
 
-def _choose(scores: torch.Tensor, labels: torch.Tensor, mask: torch.Tensor | None) -> tuple[pa.Array, np.ndarray]:
+def _choose(
+    scores: torch.Tensor, labels: torch.Tensor, tasks: torch.Tensor, mask: torch.Tensor | None
+) -> tuple[pa.Array, np.ndarray]:
     """Most probable output among those allowed, and the log-probability of the label among them.
 
     There is no choice (null) where no output is allowed, as for the untrained model under `seen`, or a score is NaN.
     """
-    allowed = scores if mask is None else scores.masked_fill(~mask[labels], -torch.inf)
+    allowed = scores if mask is None else scores.masked_fill(~mask[tasks], -torch.inf)
     log_probabilities = torch.log_softmax(allowed, dim=1)
     of_label = log_probabilities.gather(1, labels[:, None])[:, 0]
     no_choice = torch.isneginf(allowed).all(dim=1) | torch.isnan(allowed).any(dim=1)
@@ -100,19 +112,25 @@ def _finite(values: np.ndarray) -> pa.Array:
 
 
 def _context(spec: dict[str, Any], stage: dict[str, Any], model: torch.nn.Module) -> Context:
-    def no_samples(indices: Any) -> Any:
+    def no_samples(*indices: Any) -> Any:
         raise AssertionError("a prediction sees no training samples")
 
+    positions = task_positions(spec["tasks"])
     return Context(
         model=model,
         hyperparameters=None,
         facts=spec["inputs"],
         stage=stage["stage"],
         task=stage["task"],
+        tasks=tuple(positions[task] for task in stage["tasks"]),
+        seen=tuple(positions[task] for task in earlier_tasks(spec["stages"], stage)),
         visit=stage["visit"],
-        step=0,
         key=(spec["seed"], ",".join(spec["order"]), spec["method"]),
         mask=None,
+        task_of_output=task_of_output(spec),
         n_samples=0,
         samples=no_samples,
+        initial=no_samples,
+        n_steps=0,
+        epoch_steps=0,
     )

@@ -50,4 +50,7 @@ class HyperparameterError(ValueError):
 
 
 Facts = dict[str, Any]
-"""What a plan tells of the inputs: `{shape, n_outputs, sample_bytes, label_bytes, label_tells_task}`."""
+"""What a plan tells of the inputs: `{shape, n_outputs, sample_bytes, label_bytes, label_tells_task}`.
+
+To a method's `check` it also tells `model: {name, options, head, reset_new_outputs}`.
+"""

@@ -1,13 +1,15 @@
 """The hooks of a method: their arguments, and what plain training does in each.
 
 A method's state is a nested dict of tensors and plain numbers; whatever a method must remember is in it, and the
-training loop saves it with every checkpoint. A hook gets the state and returns it; it may reuse its tensors. Test data
+training loop saves it with every checkpoint. A hook gets the state and returns it; it may reuse its tensors. Hooks that
+run outside of a step (`begin_task`, `after_step`, `after_task`) may also change the model's weights in place. Test data
 is out of reach of every hook but `predict`, which sees inputs only.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,28 +27,64 @@ Gradients = dict[str, torch.Tensor]
 
 @dataclass(frozen=True)
 class Batch:
-    """Samples of one step.
+    """Some training samples.
 
     Args:
         inputs: as stored, `[batch, *shape]` uint8.
         labels: output numbers, `[batch]` int64.
-        first_presentation: whether the run meets these samples for the first time.
+        tasks: position of each sample's task in the sorted list of the study's tasks, `[batch]` int64.
+        first_presentation: whether the run meets a sample for the first time, `[batch]` bool.
     """
 
     inputs: torch.Tensor
     labels: torch.Tensor
-    first_presentation: bool
+    tasks: torch.Tensor
+    first_presentation: torch.Tensor
 
     def __len__(self) -> int:
         return len(self.labels)
 
+    def __add__(self, other: Batch) -> Batch:
+        """The samples of both, one after the other."""
+        return Batch(*(torch.cat([getattr(self, name), getattr(other, name)]) for name in self.__dataclass_fields__))
+
+    def __getitem__(self, index: slice | torch.Tensor) -> Batch:
+        """Some of the samples."""
+        return Batch(*(getattr(self, name)[index] for name in self.__dataclass_fields__))
+
 
 @dataclass(frozen=True)
 class Loss:
-    """Result of the loss hook: a scalar to minimise, and how many stored samples took part in it."""
+    """Result of the loss hook.
+
+    Args:
+        value: a scalar to minimise.
+        replayed: how many stored samples took part in it.
+        outputs: the model's outputs for the new samples, `[batch, n_outputs]`, where `after_step` needs them.
+    """
 
     value: torch.Tensor
     replayed: int = 0
+    outputs: torch.Tensor | None = None
+
+
+@dataclass(frozen=True)
+class Structure:
+    """What the structure of a stage's network may depend on.
+
+    Args:
+        hyperparameters: the method's own.
+        tasks: positions of the tasks learned up to and in this stage, in the order in which they came.
+        n_tasks: of the study.
+        new_network: makes another untrained network of the study's model, with streams under the name it is given.
+        set_initial_weights: draws the weights of any module, with streams under the name it is given.
+    """
+
+    hyperparameters: BaseModel
+    tasks: tuple[int, ...]
+    n_tasks: int
+    new_network: Callable[[str], nn.Module]
+    set_initial_weights: Callable[[nn.Module, str], None]
 
 
 @dataclass(frozen=True)
@@ -59,12 +97,19 @@ class Context:
         facts: inputs of the benchmark (`methods._declaration.Facts`).
         stage: position in the run, from 1.
         task: what the stage trains on, by name.
+        tasks: positions of the tasks that it trains on.
+        seen: positions of the tasks that the run learned before, in the order in which they came.
         visit: how often the run has come to this task, from 1.
         step: number of the optimizer step within the run, from 1; 0 before the first.
+        stage_step: the same within the stage.
+        n_steps: optimizer steps of the whole stage, and
+        epoch_steps: of one epoch.
         key: what the method's random streams depend on: seed, order, method.
-        mask: outputs that each label's loss may see, `[n_outputs, n_outputs]` bool, or none for all.
+        mask: outputs that the loss of each task's samples may see, `[n_tasks, n_outputs]` bool, or none for all.
+        task_of_output: position of the task to which each output belongs, `[n_outputs]`, where labels tell the task.
         n_samples: number of training samples of the stage.
-        samples: gives training samples of the stage by index: inputs and labels.
+        samples: gives training samples of the stage by index, as at their first presentation.
+        initial: gives the weights with which the network of this stage would begin a run, by name.
     """
 
     model: nn.Module
@@ -72,28 +117,50 @@ class Context:
     facts: Facts
     stage: int
     task: str | None
+    tasks: tuple[int, ...]
+    seen: tuple[int, ...]
     visit: int
-    step: int
     key: tuple[Key, ...]
     mask: torch.Tensor | None
+    task_of_output: torch.Tensor | None
     n_samples: int
-    samples: Callable[[Sequence[int] | np.ndarray], tuple[torch.Tensor, torch.Tensor]]
+    samples: Callable[[Sequence[int] | np.ndarray], Batch]
+    initial: Callable[[], dict[str, torch.Tensor]]
+    n_steps: int
+    epoch_steps: int
+    step: int = 0
+    stage_step: int = 0
 
     def stream(self, purpose: str) -> np.random.Generator:
         """A fresh generator of the method's own stream for this step."""
         return generator("method", *self.key, self.task or "", self.visit, self.step, purpose)
 
-    def outputs(self, inputs: torch.Tensor) -> torch.Tensor:
-        """The model's outputs for stored inputs, `[batch, n_outputs]`."""
-        return self.model(scale(inputs))
+    def outputs(self, inputs: torch.Tensor, tasks: torch.Tensor | None) -> torch.Tensor:
+        """The model's outputs for stored inputs, `[batch, n_outputs]`; −∞ where the head has no such output."""
+        return self.model(scale(inputs), tasks)
 
-    def visible(self, outputs: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
-        """Outputs with those that the training mask hides set to −∞; rows belong to labels."""
-        return outputs if self.mask is None else outputs.masked_fill(~self.mask[labels], -torch.inf)
+    def features(self, inputs: torch.Tensor) -> torch.Tensor:
+        """What the model's head sees of stored inputs, `[batch, n_features]`."""
+        return self.model.features(scale(inputs))
 
-    def cross_entropy(self, inputs: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
-        """Mean cross-entropy in nats over the outputs that the training mask shows."""
-        return nn.functional.cross_entropy(self.visible(self.outputs(inputs), labels), labels)
+    def visible(self, outputs: torch.Tensor, tasks: torch.Tensor) -> torch.Tensor:
+        """Outputs with those that the training mask hides set to −∞; rows belong to samples of these tasks."""
+        return outputs if self.mask is None else outputs.masked_fill(~self.mask[tasks], -torch.inf)
+
+    def cross_entropy(self, batch: Batch, outputs: torch.Tensor | None = None) -> torch.Tensor:
+        """Mean cross-entropy in nats over the outputs that the training mask shows; `outputs`, if they are known."""
+        outputs = self.outputs(batch.inputs, batch.tasks) if outputs is None else outputs
+        return nn.functional.cross_entropy(self.visible(outputs, batch.tasks), batch.labels)
+
+    @contextmanager
+    def evaluating(self) -> Iterator[None]:
+        """The model as in a test: normalisation layers use the statistics that they have, and leave them."""
+        training = self.model.training
+        self.model.eval()
+        try:
+            yield
+        finally:
+            self.model.train(training)
 
 
 def scale(inputs: torch.Tensor) -> torch.Tensor:
@@ -103,6 +170,16 @@ def scale(inputs: torch.Tensor) -> torch.Tensor:
 
 class Hooks:
     """What plain training does. A method's file overrides by a function of the same name and signature."""
+
+    @staticmethod
+    def network(structure: Structure, network: nn.Module) -> nn.Module:
+        """The network of a stage, made of the study's own with its initial weights; that one, unless a method grows.
+
+        It is called when a stage begins and when its checkpoint is read, and depends on the structure alone. Parameters
+        keep their names from stage to stage: those that are there already get the parent's values. It takes inputs
+        `[batch, *shape]` float32 and the positions of their tasks `[batch]`, and has `features(inputs)`.
+        """
+        return network
 
     @staticmethod
     def init(context: Context) -> State:
@@ -117,7 +194,7 @@ class Hooks:
     @staticmethod
     def loss(context: Context, state: State, batch: Batch) -> Loss:
         """What is minimised: mean cross-entropy of the batch."""
-        return Loss(context.cross_entropy(batch.inputs, batch.labels))
+        return Loss(context.cross_entropy(batch))
 
     @staticmethod
     def penalty(context: Context, state: State, batch: Batch) -> torch.Tensor | None:
@@ -130,8 +207,8 @@ class Hooks:
         return gradients
 
     @staticmethod
-    def after_step(context: Context, state: State, batch: Batch) -> State:
-        """After the optimizer's step on a batch."""
+    def after_step(context: Context, state: State, batch: Batch, loss: Loss) -> State:
+        """After the optimizer's step on a batch; the step's gradients still stand in the parameters' `grad`."""
         return state
 
     @staticmethod
@@ -140,9 +217,12 @@ class Hooks:
         return state
 
     @staticmethod
-    def predict(context: Context, state: State, inputs: torch.Tensor) -> torch.Tensor:
-        """Scores of stored inputs, `[batch, n_outputs]`; softmax over them gives probabilities."""
-        return context.outputs(inputs)
+    def predict(context: Context, state: State, inputs: torch.Tensor, tasks: torch.Tensor | None) -> torch.Tensor:
+        """Scores of stored inputs, `[batch, n_outputs]`; softmax over them gives probabilities.
+
+        `tasks` are the positions of their tasks, where the protocol tells them.
+        """
+        return context.outputs(inputs, tasks)
 
 
-HOOKS = ("init", "begin_task", "loss", "penalty", "project", "after_step", "after_task", "predict")
+HOOKS = ("network", "init", "begin_task", "loss", "penalty", "project", "after_step", "after_task", "predict")

@@ -8,14 +8,15 @@ from typing import Any
 
 import torch
 from pydantic import BaseModel
+from torch import nn
 
 from palimpsest.core.errors import StudyError
 from palimpsest.methods import METHODS
 from palimpsest.methods._declaration import Declaration, Facts
-from palimpsest.methods._hooks import Batch, Context, Gradients, Hooks, Loss, State
+from palimpsest.methods._hooks import Batch, Context, Gradients, Hooks, Loss, State, Structure
 
-EXCLUSIVE = ("loss", "predict")
-"""Hooks that only one part of a composition may have: two losses or two predictions cannot both count."""
+EXCLUSIVE = ("network", "loss", "predict")
+"""Hooks that only one part of a composition may have: two networks, losses or predictions cannot both count."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,11 @@ class Method:
     def hook(self, part: str, name: str) -> Any:
         """A part's hook, or what plain training does."""
         return getattr(self.parts[part], name, getattr(Hooks, name))
+
+    def network(self, structure: Structure, network: nn.Module) -> nn.Module:
+        """The network of a stage, by the part that has one of its own."""
+        part = self._only("network")
+        return self.hook(part, "network")(replace(structure, hyperparameters=self.hyperparameters[part]), network)
 
     def init(self, context: Context) -> State:
         """State of every part before the first task."""
@@ -60,18 +66,18 @@ class Method:
             gradients = self.hook(part, "project")(self._of(part, context), state[part], gradients)
         return gradients
 
-    def after_step(self, context: Context, state: State, batch: Batch) -> State:
+    def after_step(self, context: Context, state: State, batch: Batch, loss: Loss) -> State:
         """Every part, after an optimizer step."""
-        return {p: self.hook(p, "after_step")(self._of(p, context), state[p], batch) for p in self.parts}
+        return {p: self.hook(p, "after_step")(self._of(p, context), state[p], batch, loss) for p in self.parts}
 
     def after_task(self, context: Context, state: State) -> State:
         """Every part, after the last step of a stage."""
         return {part: self.hook(part, "after_task")(self._of(part, context), state[part]) for part in self.parts}
 
-    def predict(self, context: Context, state: State, inputs: torch.Tensor) -> torch.Tensor:
+    def predict(self, context: Context, state: State, inputs: torch.Tensor, tasks: torch.Tensor | None) -> torch.Tensor:
         """Scores by the part that predicts, else by the model."""
         part = self._only("predict")
-        return self.hook(part, "predict")(self._of(part, context), state[part], inputs)
+        return self.hook(part, "predict")(self._of(part, context), state[part], inputs, tasks)
 
     def _only(self, hook: str) -> str:
         return next((part for part, module in self.parts.items() if hasattr(module, hook)), next(iter(self.parts)))

@@ -10,18 +10,16 @@ from __future__ import annotations
 
 import torch
 from pydantic import BaseModel, ConfigDict, Field
-from torch.func import functional_call, grad, vmap
 
 from palimpsest.methods._declaration import Declaration
-from palimpsest.methods._hooks import Batch, Context, State, scale
+from palimpsest.methods._hooks import Batch, Context, State
+from palimpsest.methods._per_sample import mean_over_samples
 
 REFERENCE = (
     "J. Kirkpatrick et al., Overcoming catastrophic forgetting in neural networks, PNAS 114 (2017) 3521-3526, "
     "doi:10.1073/pnas.1611835114"
 )
 DECLARATION = Declaration(needs_task_boundaries=True)
-CHUNK = 50
-"""Samples whose gradients are held at once."""
 
 
 class Hyperparameters(BaseModel):
@@ -67,24 +65,16 @@ def sampled_fisher(context: Context) -> dict[str, torch.Tensor]:
     """Diagonal Fisher information by parameter name, each in the parameter's shape."""
     draws = context.stream("fisher")
     count = min(context.hyperparameters.fisher_samples, context.n_samples)
-    inputs, labels = context.samples(draws.choice(context.n_samples, size=count, replace=False))
-    parameters = {name: p.detach() for name, p in context.model.named_parameters()}
-    buffers = dict(context.model.named_buffers())
+    chosen = context.samples(draws.choice(context.n_samples, size=count, replace=False))
+    with torch.no_grad(), context.evaluating():
+        outputs = context.outputs(chosen.inputs, chosen.tasks)
+    probabilities = torch.softmax(context.visible(outputs, chosen.tasks), dim=1).double()
+    labels = _draw_labels(probabilities, torch.from_numpy(draws.random(count)))
+    return mean_over_samples(context, chosen, _log_probability, torch.square, labels)
 
-    def log_probability(parameters: dict, sample: torch.Tensor, label: torch.Tensor, drawn: torch.Tensor):
-        outputs = functional_call(context.model, (parameters, buffers), (scale(sample[None]),))
-        return torch.log_softmax(context.visible(outputs, label[None]), dim=1)[0].gather(0, drawn)
 
-    with torch.no_grad():
-        probabilities = torch.softmax(context.visible(context.outputs(inputs), labels), dim=1).double()
-    drawn = _draw_labels(probabilities, torch.from_numpy(draws.random(count)))
-    of_each = vmap(grad(lambda *arguments: log_probability(*arguments).sum()), in_dims=(None, 0, 0, 0))
-    total = {name: torch.zeros_like(p) for name, p in parameters.items()}
-    for start in range(0, count, CHUNK):
-        part = slice(start, start + CHUNK)
-        for name, gradients in of_each(parameters, inputs[part], labels[part], drawn[part, None]).items():
-            total[name] += gradients.square().sum(dim=0)
-    return {name: value / count for name, value in total.items()}
+def _log_probability(outputs: torch.Tensor, label: torch.Tensor) -> torch.Tensor:
+    return torch.log_softmax(outputs, dim=0).gather(0, label[None])[0]
 
 
 def _draw_labels(probabilities: torch.Tensor, uniform: torch.Tensor) -> torch.Tensor:

@@ -7,10 +7,12 @@ number i of the stream takes a place with probability C / i, so that all samples
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 from pydantic import BaseModel, ConfigDict, Field
 
-from palimpsest.methods._declaration import Declaration, Facts, HyperparameterError
+from palimpsest.methods import _memory as memory
+from palimpsest.methods._declaration import Declaration, Facts
 from palimpsest.methods._hooks import Batch, Context, Loss, State
 
 REFERENCE = (
@@ -34,57 +36,43 @@ class Hyperparameters(BaseModel):
     )
 
 
-def capacity(hyperparameters: Hyperparameters, facts: Facts) -> int:
-    """Number of samples that the budget holds."""
-    return hyperparameters.buffer_bytes // (facts["sample_bytes"] + facts["label_bytes"])
-
-
 def check(hyperparameters: Hyperparameters, facts: Facts) -> None:
     """Refuse a budget that pays for no sample.
 
     Raises:
         HyperparameterError: the buffer has more than 0 bytes and holds nothing.
     """
-    if hyperparameters.buffer_bytes and not capacity(hyperparameters, facts):
-        cost = facts["sample_bytes"] + facts["label_bytes"]
-        raise HyperparameterError("buffer_bytes", f"0 for no buffer, or at least {cost} bytes, the size of one sample")
+    memory.require_room(hyperparameters.buffer_bytes, facts)
 
 
 def init(context: Context) -> State:
     """An empty reservoir."""
-    places = capacity(context.hyperparameters, context.facts)
-    label_type = torch.uint8 if context.facts["label_bytes"] == 1 else torch.int16
-    return {
-        "inputs": torch.zeros((places, *context.facts["shape"]), dtype=torch.uint8),
-        "labels": torch.zeros(places, dtype=label_type),
-        "stored": 0,
-        "seen": 0,
-    }
+    return {"memory": memory.empty(context.hyperparameters.buffer_bytes, context.facts), "seen": 0}
 
 
 def loss(context: Context, state: State, batch: Batch) -> Loss:
     """Mean cross-entropy over the new samples and those drawn from the reservoir."""
-    count = min(context.hyperparameters.replayed, state["stored"])
+    stored = state["memory"][memory.STORED]
+    count = min(context.hyperparameters.replayed, stored)
     if count == 0:
-        return Loss(context.cross_entropy(batch.inputs, batch.labels))
-    drawn = torch.from_numpy(context.stream("draw").choice(state["stored"], size=count, replace=False))
-    inputs = torch.cat([batch.inputs, state["inputs"][drawn]])
-    labels = torch.cat([batch.labels, state["labels"][drawn].long()])
-    return Loss(context.cross_entropy(inputs, labels), replayed=count)
+        return Loss(context.cross_entropy(batch))
+    drawn = torch.from_numpy(context.stream("draw").choice(stored, size=count, replace=False))
+    return Loss(context.cross_entropy(batch + memory.take(context, state["memory"], drawn)), replayed=count)
 
 
-def after_step(context: Context, state: State, batch: Batch) -> State:
+def after_step(context: Context, state: State, batch: Batch, loss: Loss) -> State:
     """Offer the new samples to the reservoir, each once."""
-    places = len(state["labels"])
-    if not batch.first_presentation or places == 0:
-        return state
-    stored, seen = state["stored"], state["seen"]
+    first = batch[batch.first_presentation]
+    return {**state, "seen": offer(context, state["memory"], state["seen"], first)}
+
+
+def offer(context: Context, reservoir: State, seen: int, batch: Batch, **extra: torch.Tensor) -> int:
+    """Vitter's algorithm R: sample number i of the stream takes a place with probability C / i; returns the new i."""
+    places = memory.places(reservoir)
     # One number for each sample, whether it is needed or not: draws do not depend on what happened before.
-    numbers = context.stream("store").integers(0, seen + 1 + torch.arange(len(batch)).numpy())
+    numbers = context.stream("store").integers(0, seen + 1 + np.arange(len(batch)))
     for index, number in enumerate(numbers.tolist()):
-        place = stored if stored < places else number
+        place = seen + index if seen + index < places else number
         if place < places:
-            state["inputs"][place] = batch.inputs[index]
-            state["labels"][place] = batch.labels[index]
-        stored = min(stored + 1, places)
-    return {**state, "stored": stored, "seen": seen + len(batch)}
+            memory.put(reservoir, place, batch, index, **extra)
+    return seen + len(batch)

@@ -1,4 +1,4 @@
-"""Multilayer perceptron: fully connected layers with rectified linear units and one linear output layer."""
+"""Multilayer perceptron: fully connected layers with rectified linear units."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ class Options(BaseModel):
     )
 
 
-def build(options: Options, input_shape: tuple[int, ...], n_outputs: int) -> nn.Module:
-    """A perceptron: `[batch, *input_shape]` to `[batch, n_outputs]`."""
+def build(options: Options, input_shape: tuple[int, ...]) -> tuple[nn.Module, int]:
+    """The hidden layers, `[batch, *input_shape]` to `[batch, n_features]`, and n_features, the width of the last."""
     widths = [math.prod(input_shape), *options.hidden]
     layers: list[tuple[str, nn.Module]] = [("flatten", nn.Flatten())]
     for number, (before, after) in enumerate(itertools.pairwise(widths), start=1):
         layers += [(f"hidden{number}", nn.Linear(before, after)), (f"relu{number}", nn.ReLU())]
-    return nn.Sequential(OrderedDict([*layers, ("head", nn.Linear(widths[-1], n_outputs))]))
+    return nn.Sequential(OrderedDict(layers)), widths[-1]

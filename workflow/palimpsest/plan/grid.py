@@ -42,7 +42,7 @@ def shared_spec(plan: dict[str, Any], key: str) -> Spec:
         "protocol": study["protocol"],
         "training_mask": study["training_mask"],
         "evaluation_mask": study["evaluation_mask"],
-        "model": {"name": study["model"]["name"], "options": plan["model"]["options"]},
+        "model": {**study["model"], "options": plan["model"]["options"]},
         "training": study["training"],
         "numerics": study["numerics"],
         "method": method["method"],

@@ -50,7 +50,12 @@ def stages(schedule: str, order: Sequence[str], joint: str | None = None) -> lis
 
 
 def seen_tasks(stages: Sequence[Stage], stage: Stage) -> list[str]:
-    """Tasks that the model of a stage was trained on: its own, and those of the stages that it descends from."""
-    parent = next((s for s in stages if s["stage"] == stage["parent"]), None)
-    before = seen_tasks(stages, parent) if parent is not None else []
+    """Tasks that the model of a stage was trained on: those of the stages that it descends from, and its own."""
+    before = earlier_tasks(stages, stage)
     return [*before, *(task for task in stage["tasks"] if task not in before)]
+
+
+def earlier_tasks(stages: Sequence[Stage], stage: Stage) -> list[str]:
+    """Tasks of the stages from which a stage descends, in the order in which they came."""
+    parent = next((s for s in stages if s["stage"] == stage["parent"]), None)
+    return seen_tasks(stages, parent) if parent is not None else []

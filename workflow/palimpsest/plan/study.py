@@ -56,6 +56,16 @@ class Model(Section):
 
     name: Name = Field(description="Name of the model.", examples=["mlp"])
     options: dict[str, Any] = Field(default_factory=dict, description="Options that the model's file declares.")
+    head: Literal["shared", "expanding", "multi"] = Field(
+        "shared",
+        description="`shared`: one layer for all outputs; `expanding`: outputs are added as their task comes, so "
+        "no mask is `all`; `multi`: a layer for each task, which needs the protocol task_incremental.",
+    )
+    reset_new_outputs: bool = Field(
+        False,
+        description="Give the outputs of a new task fresh weights when it comes, in a shared head: what earlier tasks "
+        "did to outputs that they never used is undone.",
+    )
 
 
 class Training(Section):
@@ -328,6 +338,16 @@ class Study(Section):
             raise ValueError("evaluation_mask current tells the task: that is the protocol task_incremental")
         if self.protocol == "task_incremental" and self.evaluation_mask != "current":
             raise ValueError("the protocol task_incremental needs evaluation_mask current")
+        return self
+
+    @model_validator(mode="after")
+    def _head_fits_the_protocol(self) -> Study:
+        if self.model.head == "multi" and self.protocol != "task_incremental":
+            raise ValueError("a head for each task must be told the task: that is the protocol task_incremental")
+        if self.model.head == "expanding" and "all" in (self.training_mask, self.evaluation_mask):
+            raise ValueError("an expanding head has no outputs of tasks to come: no mask can be `all`")
+        if self.model.reset_new_outputs and self.model.head != "shared":
+            raise ValueError("reset_new_outputs is for a shared head; the outputs of other heads are new anyway")
         return self
 
 

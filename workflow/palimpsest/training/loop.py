@@ -58,7 +58,7 @@ def train_stage(
     Args:
         learner: where the run stands; in the middle of the stage, if it was resumed there.
         method: hooks, hyperparameters.
-        context: what the hooks may know; `context.step` is replaced at every step.
+        context: what the hooks may know; `its steps are replaced at every step.
         training: the study's section: batch size and epochs.
         seed: the unit's seed, which with task, visit and epoch fixes the mini-batches.
         result: what the stage came to so far; new, if it begins here.
@@ -67,12 +67,12 @@ def train_stage(
     counter, size = StepCounter(method), training["batch_size"]
     learner.model.train()
     if not result.begun:
-        learner.method = method.begin_task(replace(context, step=learner.step), learner.method)
+        learner.method = method.begin_task(_at(context, learner.step, learner), learner.method)
     while learner.epoch < training["epochs"]:
         shuffled = generator("batches", seed, context.task, context.visit, learner.epoch).permutation(context.n_samples)
         for start in range(learner.batch * size, context.n_samples, size):
             batch = _take(context, shuffled[start : start + size], learner.epoch)
-            now = replace(context, step=learner.step + 1)
+            now = _at(context, learner.step + 1, learner)
             result.reason = _step(learner, method, now, batch, counter, result.steps)
             if result.reason:
                 result.status = "ended"
@@ -82,7 +82,7 @@ def train_stage(
         learner.epoch, learner.batch = learner.epoch + 1, 0
         after_epoch()
     learner.method, result.flops_after_task = counted(
-        method.after_task, replace(context, step=learner.step), learner.method
+        method.after_task, _at(context, learner.step, learner), learner.method
     )
 
 
@@ -106,7 +106,8 @@ def _step(
     flops = counter.count(context, learner.method, batch, loss.replayed)
     learner.optimizer.step()
     learner.scheduler.step()
-    learner.method = method.after_step(context, learner.method, batch)
+    done = replace(loss, value=loss.value.detach())
+    learner.method = method.after_step(context, learner.method, batch, done)
     learner.step, learner.samples_seen = context.step, learner.samples_seen + len(batch)
     row = (
         context.stage, context.task, learner.step, learner.samples_seen, flops, value, learning_rate, norm,
@@ -125,5 +126,9 @@ def _project(learner: Learner, method: Method, context: Context) -> None:
 
 
 def _take(context: Context, indices: np.ndarray, epoch: int) -> Batch:
-    inputs, labels = context.samples(indices)
-    return Batch(inputs, labels, first_presentation=epoch == 0 and context.visit == 1)
+    batch = context.samples(indices)
+    return batch if epoch == 0 else replace(batch, first_presentation=torch.zeros_like(batch.first_presentation))
+
+
+def _at(context: Context, step: int, learner: Learner) -> Context:
+    return replace(context, step=step, stage_step=step - learner.first_step)

@@ -14,13 +14,15 @@ import torch
 from palimpsest.core.artifact import Job
 from palimpsest.core.errors import StoppedError
 from palimpsest.data.samples import read_samples
-from palimpsest.methods._hooks import Context
+from palimpsest.methods._hooks import Batch, Context
 from palimpsest.methods._method import Method, load_method
-from palimpsest.plan.schedule import seen_tasks
+from palimpsest.models._network import task_positions
+from palimpsest.plan.schedule import earlier_tasks
 from palimpsest.training.checkpoint import read_checkpoint, write_checkpoint
 from palimpsest.training.exact import be_exact
-from palimpsest.training.learner import Learner, fresh_learner
+from palimpsest.training.learner import Learner, fresh_learner, network_of
 from palimpsest.training.loop import Trained, train_stage
+from palimpsest.training.outputs import task_of_output, visible_outputs
 from palimpsest.training.resume import Resume
 
 Ask = Callable[[], Literal["go", "save", "stop"]]
@@ -48,9 +50,9 @@ def train_one_stage(
     """
     be_exact(spec["numerics"]["threads"])
     method = load_method(spec["method"], spec["hyperparameters"], "the run's specification")
-    samples = _Samples(job, stage["tasks"])
-    learner = fresh_learner(spec, _steps_of_stage(spec, len(samples)))
-    context = _context(spec, stage, learner, samples)
+    samples = _Samples(job, spec, stage)
+    learner = fresh_learner(spec, stage, method, spec["training"]["epochs"] * _steps_of_epoch(spec, len(samples)))
+    context = _context(spec, stage, method, learner, samples)
     resume = Resume(job.study, run, stage["stage"], key, say)
     trained = _begin(job, run, spec, stage, learner, method, context, resume)
 
@@ -94,6 +96,8 @@ def _begin(
     else:
         content = read_checkpoint(job, f"runs/{run}/stage-{stage['parent']}.safetensors")
         learner.begin_from(content, with_optimizer=not spec["training"]["reset_optimizer"])
+        if spec["model"]["reset_new_outputs"]:
+            learner.reset_new_outputs(spec, stage)
     left = resume.load()
     if left is None:
         return Trained()
@@ -116,50 +120,50 @@ def _trained(content: dict[str, Any]) -> Trained:
     return Trained(steps={**columns, "task": [content["task"]] * len(columns["step"])})
 
 
-def training_mask(spec: dict[str, Any], stage: dict[str, Any], kind: str) -> torch.Tensor | None:
-    """Outputs that each label may see, `[n_outputs, n_outputs]` bool; none where all may be seen."""
-    if kind == "all":
-        return None
-    size = spec["inputs"]["n_outputs"]
-    mask = torch.zeros((size, size), dtype=torch.bool)
-    if kind == "seen":
-        mask[:, [output for task in seen_tasks(spec["stages"], stage) for output in spec["tasks"][task]]] = True
-        return mask
-    for outputs in spec["tasks"].values():
-        mask[np.ix_(outputs, outputs)] = True
-    return mask
-
-
 class _Samples:
-    """Training samples of some tasks, by index; inputs stay mapped on disk until a batch needs them."""
+    """Training samples of a stage, by index; inputs stay mapped on disk until a batch needs them."""
 
-    def __init__(self, job: Job, tasks: list[str]) -> None:
+    def __init__(self, job: Job, spec: dict[str, Any], stage: dict[str, Any]) -> None:
         table, self.inputs = read_samples(job)
-        wanted = pc.and_(pc.equal(table["split"], "train"), pc.is_in(table["task"], pa.array(tasks, pa.string())))
+        wanted = pc.and_(
+            pc.equal(table["split"], "train"), pc.is_in(table["task"], pa.array(stage["tasks"], pa.string()))
+        )
         (self.rows,) = np.nonzero(wanted.to_numpy(zero_copy_only=False))
-        self.labels = table["label"].to_numpy().astype(np.int64)[self.rows]
+        positions, of_row = task_positions(spec["tasks"]), table["task"].take(pa.array(self.rows)).to_pylist()
+        self.labels = torch.from_numpy(table["label"].to_numpy().astype(np.int64)[self.rows])
+        self.tasks = torch.tensor([positions[task] for task in of_row], dtype=torch.int64)
+        earlier = torch.tensor([positions[task] for task in earlier_tasks(spec["stages"], stage)], dtype=torch.int64)
+        self.new = ~torch.isin(self.tasks, earlier)
 
     def __len__(self) -> int:
         return len(self.rows)
 
-    def __call__(self, indices: Any) -> tuple[torch.Tensor, torch.Tensor]:
-        rows = self.rows[indices]
-        return torch.from_numpy(self.inputs[rows]), torch.from_numpy(self.labels[indices])
+    def __call__(self, indices: Any) -> Batch:
+        inputs = torch.from_numpy(self.inputs[self.rows[indices]])
+        return Batch(inputs, self.labels[indices], self.tasks[indices], self.new[indices])
 
 
-def _context(spec: dict[str, Any], stage: dict[str, Any], learner: Learner, samples: _Samples) -> Context:
+def _context(
+    spec: dict[str, Any], stage: dict[str, Any], method: Method, learner: Learner, samples: _Samples
+) -> Context:
+    positions = task_positions(spec["tasks"])
     return Context(
         model=learner.model,
         hyperparameters=None,  # each part of the method gets its own
         facts=spec["inputs"],
         stage=stage["stage"],
         task=stage["task"],
+        tasks=tuple(positions[task] for task in stage["tasks"]),
+        seen=tuple(positions[task] for task in earlier_tasks(spec["stages"], stage)),
         visit=stage["visit"],
-        step=0,
         key=(spec["seed"], ",".join(spec["order"]), spec["method"]),
-        mask=training_mask(spec, stage, spec["training_mask"]),
+        mask=visible_outputs(spec, stage, spec["training_mask"]),
+        task_of_output=task_of_output(spec),
         n_samples=len(samples),
         samples=samples,
+        initial=lambda: network_of(spec, stage, method).state_dict(),
+        n_steps=spec["training"]["epochs"] * _steps_of_epoch(spec, len(samples)),
+        epoch_steps=_steps_of_epoch(spec, len(samples)),
     )
 
 
@@ -194,6 +198,5 @@ def _finite(learner: Learner) -> bool:
     return all(bool(torch.isfinite(p).all()) for p in learner.model.parameters())
 
 
-def _steps_of_stage(spec: dict[str, Any], n_samples: int) -> int:
-    training = spec["training"]
-    return training["epochs"] * -(-n_samples // training["batch_size"])
+def _steps_of_epoch(spec: dict[str, Any], n_samples: int) -> int:
+    return -(-n_samples // spec["training"]["batch_size"])
