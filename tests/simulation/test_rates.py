@@ -143,7 +143,8 @@ def analysis() -> Analysis:
 
 def pairs(differences: np.ndarray, design: simulate.Design) -> Pairs:
     metric = declaration("average_accuracy")
-    return Pairs(metric, 0.5 + differences, np.full(len(differences), 0.5), design.clusters, {})
+    failed, n = np.isnan(differences), len(differences)
+    return Pairs(metric, 0.5 + differences, np.full(n, 0.5), failed, np.zeros(n, bool), design.clusters, {}, None)
 
 
 def test_the_document_holds_the_tables_of_the_simulation(errors: Table, coverages: Table) -> None:

@@ -144,7 +144,8 @@ def test_a_claim_fails_with_the_reason(row, plasticity, reason):
 def diagonal(a: list[float], b: list[float]) -> Pairs:
     units = range(len(a))
     clusters = {"seed": list(units), "order": [f"o{unit}" for unit in units]}
-    return Pairs(declaration("learning_accuracy"), np.array(a), np.array(b), clusters, {})
+    failed = np.isnan(np.array([a, b]))
+    return Pairs(declaration("learning_accuracy"), np.array(a), np.array(b), *failed, clusters, {}, None)
 
 
 def test_the_diagonal_of_a_failed_run_counts_as_the_worst_it_can_be():

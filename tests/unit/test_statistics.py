@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -12,10 +14,12 @@ from made_up_study import PROTOCOL, MadeUpStudy
 from palimpsest.aggregate.costs import Cost, summarise_costs
 from palimpsest.aggregate.summary import summarise_metrics
 from palimpsest.core.errors import StudyError
+from palimpsest.core.tables import TABLES
 from palimpsest.metrics._run import write_metrics
 
 ORDER = ("a", "b")
 UNITS = [f"s{seed}-o0" for seed in range(5)]
+ENDED = {"status": "ended", "stage": 2, "reason": "numerical: the loss is nan at step 3"}
 
 
 @pytest.fixture
@@ -123,7 +127,7 @@ def test_methods_that_do_not_differ_are_equivalent_where_a_margin_was_announced(
 
 
 def test_a_failed_run_takes_the_verdict_away_where_its_bounds_disagree(study: MadeUpStudy) -> None:
-    study.run("replay/s4-o0", ORDER, [])
+    study.run("replay/s4-o0", ORDER, [], outcome=ENDED)
     row = analyse(study)[0]
     assert (row["n"], row["n_failed_a"], row["n_failed_b"]) == (4, 1, 0)
     assert row["verdict"] == "inconclusive"
@@ -134,25 +138,36 @@ def test_a_failed_run_takes_the_verdict_away_where_its_bounds_disagree(study: Ma
 
 
 def test_secondary_comparisons_are_exploratory_when_failed_runs_could_turn_the_primary_one(study: MadeUpStudy) -> None:
-    study.run("replay/s4-o0", ORDER, [])
+    study.run("replay/s4-o0", ORDER, [], outcome=ENDED)
     secondary = analyse(study, secondary=[{"name": "bwt", "metric": "backward_transfer"}])[1]
     assert not secondary["confirmatory"]
 
 
 def test_a_one_sided_verdict_that_failed_runs_could_turn_is_not_shown(study: MadeUpStudy) -> None:
-    study.run("finetune/s4-o0", ORDER, [[90, 10]])
+    study.run("finetune/s4-o0", ORDER, [[90, 10]], outcome=ENDED)
     assert analyse(study, {"alternative": "greater"})[0]["verdict"] == "not shown better"
 
 
+def test_a_run_without_a_value_that_did_not_fail_is_no_failed_run(study: MadeUpStudy) -> None:
+    """A reference that failed leaves both methods of its unit without a value: no bound is filled in for them."""
+    runs = [f"{method}/{unit}" for method in ("finetune", "replay") for unit in UNITS]
+    write_average_accuracy(study, runs, null={"finetune/s4-o0": "joint/s4", "replay/s4-o0": "joint/s4"})
+    study.stage("statistics", analysis=plan())
+    row = study.rows("statistics/comparisons.parquet", "comparisons")[0]
+    assert (row["n"], row["n_failed_a"], row["n_failed_b"]) == (4, 0, 0)
+    assert (row["mean_bound_low"], row["mean_bound_high"]) == (0.0, 0.0)
+    assert "1 of 5 pairs left out, though no run failed: joint/s4" in row["reason"]
+
+
 def test_a_verdict_that_holds_under_both_bounds_stays(study: MadeUpStudy) -> None:
-    study.run("replay/s4-o0", ORDER, [[90, 10]])
+    study.run("replay/s4-o0", ORDER, [[90, 10]], outcome=ENDED)
     rows = analyse(study, {"metric": "forgetting", "alternative": "greater"})
     assert (rows[0]["verdict"], rows[0]["n"]) == ("not shown worse", 4)
 
 
 def test_fewer_than_two_pairs_give_neither_verdict_nor_p(study: MadeUpStudy) -> None:
     for unit in UNITS[1:]:
-        study.run(f"replay/{unit}", ORDER, [])
+        study.run(f"replay/{unit}", ORDER, [], outcome=ENDED)
     row = analyse(study)[0]
     assert (row["n"], row["p"], row["verdict"], row["confirmatory"]) == (1, None, None, False)
     assert row["reason"] == "fewer than two pairs"
@@ -181,13 +196,16 @@ def test_a_plan_that_cannot_be_carried_out_is_refused(study: MadeUpStudy, change
     assert message in str(error.value)
 
 
-def write_average_accuracy(study: MadeUpStudy, runs: list[str]) -> None:
+def write_average_accuracy(study: MadeUpStudy, runs: list[str], null: Mapping[str, str] = MappingProxyType({})) -> None:
     texts = {"protocol": PROTOCOL, "metric": "average_accuracy", "unit": "fraction", "direction": "higher"}
     columns: dict[str, list] = {name: [text] * len(runs) for name, text in texts.items()}
-    columns |= {name: [None] * len(runs) for name in ("index", "task", "missing")}
-    rows = {**columns, "run": runs, "value": [0.5] * len(runs)}
+    columns |= {name: [None] * len(runs) for name in ("index", "task")}
+    values = {"value": [None if run in null else 0.5 for run in runs], "missing": [null.get(run) for run in runs]}
+    rows = {**columns, "run": runs, **values}
     job = study.job("aggregate")
     job.write_table("aggregate/metrics.parquet", "metrics", rows)
+    failures = TABLES["failures"].schema.empty_table()
+    job.write_table("aggregate/failures.parquet", "failures", failures)
     metrics, methods = job.read_table("aggregate/metrics.parquet", "metrics"), ("finetune", "replay")
     job.write_table("aggregate/summary.parquet", "summary", summarise_metrics(metrics, dict.fromkeys(methods, 0)))
     job.write_table(

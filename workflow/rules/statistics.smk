@@ -2,7 +2,7 @@ rule statistics:
     input:
         code=f"{STUDY}/plan/code/rules/statistics.json",
         units=f"{STUDY}/plan/units.parquet",
-        tables=[f"{STUDY}/aggregate/{table}.parquet" for table in ("metrics", "summary", "costs")],
+        tables=[f"{STUDY}/aggregate/{table}.parquet" for table in ("metrics", "summary", "costs", "failures")],
     output:
         f"{STUDY}/statistics/comparisons.parquet",
         f"{STUDY}/statistics/orders.parquet",

@@ -60,7 +60,7 @@ def compare_file(path: Path, question: Question, percent: bool = False) -> list[
     ]
     analysis = read_analysis(_plan(question))
     metrics = pa.Table.from_pylist(table, TABLES["metrics"].schema)
-    pairs = [find_pairs(comparison, metrics, _units(matrices)) for comparison in analysis.comparisons]
+    pairs = [find_pairs(comparison, metrics, _units(matrices), failed=()) for comparison in analysis.comparisons]
     (row,) = compare(analysis, pairs)
     return [
         wording.sentence(row),

@@ -142,8 +142,8 @@ def _row(
         "metric_direction": pairs.metric.direction,
         "alpha": analysis.alpha,
         "equivalence_margin": analysis.equivalence_margin,
-        "n_failed_a": int(np.isnan(pairs.a).sum()),
-        "n_failed_b": int(np.isnan(pairs.b).sum()),
+        "n_failed_a": int(pairs.failed_a.sum()),
+        "n_failed_b": int(pairs.failed_b.sum()),
         **{name: getattr(finding.test, name) for name in tested},
         "p_adjusted": finding.p,
         "p_equivalence_adjusted": finding.p_equivalence,
@@ -153,14 +153,17 @@ def _row(
         **other_intervals(analysis, comparison, *pairs.differences("complete")),
         "confirmatory": not_confirmatory is None and verdict is not None,
         "verdict": verdict,
-        "reason": _reason(finding.test, verdicts, not_confirmatory, len(pairs.a)),
+        "reason": _reason(finding.test, verdicts, not_confirmatory, pairs),
     }
 
 
 def _reason(
-    test: PairedTest, verdicts: Mapping[str, str | None], not_confirmatory: str | None, n_units: int
+    test: PairedTest, verdicts: Mapping[str, str | None], not_confirmatory: str | None, pairs: Pairs
 ) -> str | None:
-    reasons = [] if n_units else ["the methods share no unit"]
+    reasons = [] if len(pairs.a) else ["the methods share no unit"]
+    if pairs.undefined:
+        lacking = np.isnan(pairs.a) & ~pairs.failed_a | np.isnan(pairs.b) & ~pairs.failed_b
+        reasons.append(f"{lacking.sum()} of {len(lacking)} pairs left out, though no run failed: {pairs.undefined}")
     reasons += [test.reason] if test.reason else []
     if verdicts["complete"] is not None and len(set(verdicts.values())) > 1:
         found = ", ".join(f"{scenario}: {found}" for scenario, found in verdicts.items())

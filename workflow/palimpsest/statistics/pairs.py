@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,41 +30,49 @@ class Pairs:
     Args:
         metric: declaration of the compared metric.
         a, b: one value per unit, NaN where the run has none.
+        failed_a, failed_b: whether the unit's run failed and so has no value.
         clusters: seed and order of each unit.
         finals: A − B of the final accuracy, by task and then unit.
+        undefined: why runs that did not fail have no value, or null where each has one.
     """
 
     metric: Metric
     a: np.ndarray
     b: np.ndarray
+    failed_a: np.ndarray
+    failed_b: np.ndarray
     clusters: Mapping[str, Sequence[object]]
     finals: Mapping[str, np.ndarray]
+    undefined: str | None
 
     def differences(self, scenario: str) -> tuple[np.ndarray, dict[str, list[object]]]:
         """A − B of the pairs that have both values in a scenario, and the clusters of these pairs.
 
         In `worst for A` a failed run of A counts as the worst value that the metric can reach and one of B as the
-        best; in `best for A` the other way round.
+        best; in `best for A` the other way round. A run that did not fail and has no value (its reference run failed,
+        or the metric is undefined for it) says nothing of the method: its pair is left out everywhere.
         """
         low, high = self.metric.range
         worst, best = (low, high) if self.metric.direction == "higher" else (high, low)
         fill = {"complete": (np.nan, np.nan), "worst for A": (worst, best), "best for A": (best, worst)}[scenario]
-        a, b = (
-            np.where(np.isnan(values), missing, values) for values, missing in zip((self.a, self.b), fill, strict=True)
-        )
+        runs = ((self.a, self.failed_a), (self.b, self.failed_b))
+        a, b = (np.where(failed, end, values) for (values, failed), end in zip(runs, fill, strict=True))
         paired = ~np.isnan(a - b)
         kept = {factor: [levels[at] for at in np.flatnonzero(paired)] for factor, levels in self.clusters.items()}
         # Metrics are ratios of counts: what is left below this is rounding, and would make a sign out of a tie.
         return np.round((a - b)[paired], DECIMALS), kept
 
 
-def find_pairs(comparison: Comparison, metrics: pa.Table, units: Mapping[str, Mapping[str, Any]]) -> Pairs:
+def find_pairs(
+    comparison: Comparison, metrics: pa.Table, units: Mapping[str, Mapping[str, Any]], failed: Collection[str]
+) -> Pairs:
     """The pairs of a comparison: all units of both methods, or none where the methods share no unit.
 
     Args:
         comparison: what is compared.
         metrics: rows of `aggregate/metrics.parquet`.
         units: seed and order of each unit.
+        failed: runs that failed, `METHOD/UNIT`.
 
     Raises:
         StudyError: a method, a metric or its index does not exist.
@@ -75,12 +83,18 @@ def find_pairs(comparison: Comparison, metrics: pa.Table, units: Mapping[str, Ma
     # A unit that one of the methods lacks is a run that left nothing behind: it counts as failed.
     shared = sorted(of_a | of_b) if of_a & of_b else []
     a, b = (_values(table, comparison.metric, comparison.index, shared) for table in rows.values())
+    failed_a, failed_b = (
+        np.isnan(values) & np.array([unit not in left or f"{method}/{unit}" in failed for unit in shared], dtype=bool)
+        for method, values, left in ((comparison.a, a, of_a), (comparison.b, b, of_b))
+    )
     tasks = sorted({task for table in rows.values() for task in _tasks(table)})
     final_a, final_b = (
         {task: _values(table, "final_accuracy", None, shared, task) for task in tasks} for table in rows.values()
     )
     clusters = {factor: [units[unit][column] for unit in shared] for factor, column in _FACTORS.items()}
-    return Pairs(metric, a, b, clusters, {task: final_a[task] - final_b[task] for task in tasks} if shared else {})
+    finals = {task: final_a[task] - final_b[task] for task in tasks} if shared else {}
+    reasons = {reason for method in rows for reason in _why_undefined(rows[method], method, comparison, shared, failed)}
+    return Pairs(metric, a, b, failed_a, failed_b, clusters, finals, "; ".join(sorted(reasons)) or None)
 
 
 _FACTORS = {"seed": "seed", "order": "order_id"}
@@ -118,14 +132,27 @@ def _rows_of(metrics: pa.Table, method: str, comparison: Comparison) -> pa.Table
     return rows.append_column("run_unit", pc.utf8_slice_codeunits(rows["run"], len(method) + 1))
 
 
-def _values(
-    table: pa.Table, metric: str, index: int | None, units: Sequence[str], task: str | None = None
-) -> np.ndarray:
+def _why_undefined(
+    table: pa.Table, method: str, comparison: Comparison, units: Sequence[str], failed: Collection[str]
+) -> Iterator[str]:
+    """What is missing for the null values of runs that did not fail."""
+    for row in _select(table, comparison.metric, comparison.index, None).to_pylist():
+        if row["value"] is None and row["run_unit"] in units and f"{method}/{row['run_unit']}" not in failed:
+            yield row["missing"] or "no reason is known"
+
+
+def _select(table: pa.Table, metric: str, index: int | None, task: str | None) -> pa.Table:
     wanted = pc.equal(table["metric"], metric)
     for column, value in (("index", index), ("task", task)):
         same = pc.is_null(table[column]) if value is None else pc.fill_null(pc.equal(table[column], value), False)
         wanted = pc.and_(wanted, same)
-    rows = table.filter(wanted)
+    return table.filter(wanted)
+
+
+def _values(
+    table: pa.Table, metric: str, index: int | None, units: Sequence[str], task: str | None = None
+) -> np.ndarray:
+    rows = _select(table, metric, index, task)
     found = dict(zip(rows["run_unit"].to_pylist(), rows["value"].to_pylist(), strict=True))
     return np.array([found.get(unit) for unit in units], dtype=float)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -39,13 +39,15 @@ def write_statistics(job: Job, analysis: Mapping[str, Any]) -> None:
     units = job.read_table("plan/units.parquet", "units").to_pylist()
     metrics = job.read_table("aggregate/metrics.parquet", "metrics")
     by_name = {row["unit"]: row for row in units}
-    pairs = [find_pairs(comparison, metrics, by_name) for comparison in plan.comparisons]
+    failed = set(job.read_table("aggregate/failures.parquet", "failures")["run"].to_pylist())
+    pairs = [find_pairs(comparison, metrics, by_name, failed) for comparison in plan.comparisons]
     rows = compare(plan, pairs)
     _write(job, "comparisons", rows)
     finals = metrics.filter(pc.equal(metrics["metric"], "final_accuracy"))
     _write(job, "orders", [row for group in _by_method(finals) for row in order_rows(_final_accuracies(group, units))])
     claims = [
-        (claim, _plasticity(plan, claim.comparison, metrics, by_name)) for claim in decisions.read_claims(analysis)
+        (claim, _plasticity(plan, claim.comparison, metrics, by_name, failed))
+        for claim in decisions.read_claims(analysis)
     ]
     _write(
         job, "decisions", _decisions(job, plan, decisions.read_gates(analysis), claims, rows, _evidence(rows, pairs))
@@ -72,10 +74,12 @@ def _decisions(
     return decisions.decision_rows(judged, judged_claims, running, by_name, evidence)
 
 
-def _plasticity(plan: Analysis, name: str, metrics: pa.Table, units: Mapping[str, Mapping[str, Any]]) -> Plasticity:
+def _plasticity(
+    plan: Analysis, name: str, metrics: pa.Table, units: Mapping[str, Mapping[str, Any]], failed: Collection[str]
+) -> Plasticity:
     (comparison,) = (comparison for comparison in plan.comparisons if comparison.name == name)
     diagonal = replace(comparison, metric=PLASTICITY, index=None)
-    return compare_plasticity(find_pairs(diagonal, metrics, units), plan.alpha)
+    return compare_plasticity(find_pairs(diagonal, metrics, units, failed), plan.alpha)
 
 
 def _evidence(rows: Sequence[Mapping[str, Any]], pairs: Sequence[Pairs]) -> dict[str, str]:
