@@ -111,9 +111,9 @@ class Observed:
         self.stages: list[int] = []
 
     @contextmanager
-    def __call__(self, stage: int) -> Iterator[None]:
+    def __call__(self, stage: int) -> Iterator[Callable[[int], None]]:
         self.stages.append(stage)
-        yield
+        yield lambda step: None
 
 
 def train(

@@ -7,13 +7,14 @@ import resource
 import socket
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from palimpsest.core.attempts import append_attempt
+from palimpsest.core.attempts import LONGEST_OUTCOME, append_attempt, keep_room
+from palimpsest.core.errors import StoppedError
 
 
 class Attempts:
@@ -23,21 +24,30 @@ class Attempts:
         self.study, self.run = study, run
 
     @contextmanager
-    def __call__(self, stage: int) -> Iterator[None]:
-        """Note beginning and end of an attempt; an exception passes through, noted with its text."""
-        attempt, began = uuid.uuid4().hex, time.monotonic()
-        self._note("started", attempt, stage, host=socket.gethostname(), process=os.getpid())
-        outcome = "finished"
+    def __call__(self, stage: int) -> Iterator[Callable[[int], None]]:
+        """Note beginning and end of an attempt; an exception passes through, noted with its text.
+
+        Gives a function that notes the step from which the attempt goes on.
+        """
+        attempt, began, outcome = uuid.uuid4().hex, time.monotonic(), "finished"
+
+        def note(event: str, **more: Any) -> None:
+            line = {"event": event, "attempt": attempt, "stage": stage, "time": datetime.now(UTC).isoformat(), **more}
+            append_attempt(self.study, self.run, line)
+
+        note("started", host=socket.gethostname(), process=os.getpid())
         try:
-            yield
+            keep_room(self.study, self.run)
+            yield lambda step: note("resumed", step=step)
         except BaseException as error:
-            outcome = f"failed: {type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
+            outcome = _told(error)
             raise
         finally:
             peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
             seconds = round(time.monotonic() - began, 3)
-            self._note("ended", attempt, stage, outcome=outcome, wall_clock_s=seconds, peak_memory_bytes=peak)
+            note("ended", outcome=outcome[:LONGEST_OUTCOME], wall_clock_s=seconds, peak_memory_bytes=peak)
 
-    def _note(self, event: str, attempt: str, stage: int, **more: Any) -> None:
-        line = {"event": event, "attempt": attempt, "stage": stage, "time": datetime.now(UTC).isoformat(), **more}
-        append_attempt(self.study, self.run, line)
+
+def _told(error: BaseException) -> str:
+    text = str(error).splitlines()[0] if str(error) else ""
+    return f"stopped: {text}" if isinstance(error, StoppedError) else f"failed: {type(error).__name__}: {text}"

@@ -43,6 +43,22 @@ def main() -> None:
                 next="run it by envs/run palimpsest …, without --env analysis",
             )
         )
+    except (MemoryError, RuntimeError, ImportError) as error:
+        if not _is_lack_of_memory(error):
+            raise
+        told = (str(error) or type(error).__name__).splitlines()[0]
+        print(f"palimpsest: memory ran out: {told}", file=sys.stderr)
+        print(
+            "  next:     give the job more memory, or a smaller model or batch; it goes on from where it was",
+            file=sys.stderr,
+        )
+        sys.exit(1)
+
+
+def _is_lack_of_memory(error: BaseException) -> bool:
+    """Python, PyTorch and the loader of its libraries each say it in their own way."""
+    told = ("can't allocate memory", "CUDA out of memory", "failed to map segment")
+    return isinstance(error, MemoryError) or any(text in str(error) for text in told)
 
 
 def _fail(error: PalimpsestError) -> NoReturn:

@@ -268,6 +268,7 @@ TABLES: dict[str, Table] = {
             stage=_SMALL,
             attempt=_SMALL,
             outcome=_STRING,
+            resumed_at=_INT,
             started=_STRING,
             ended=_STRING,
             wall_clock_s=_FLOAT,

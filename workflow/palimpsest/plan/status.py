@@ -66,7 +66,7 @@ def _cell(folder: Path, run: Run) -> Cell:
     there = [record for record in records if record is not None]
     ended = next((record for record in there if record["status"] == "ended"), None)
     attempts = read_attempts(folder, run.run)
-    finished = {a["stage"]: a["wall_clock_s"] for a in attempts if a.get("outcome") == "finished"}
+    finished = {a["stage"]: a["wall_clock_s"] for a in attempts if a["outcome"] == "finished"}
     failure = _failure(attempts)
     if is_held(folder / "runs" / run.run / ".lock"):
         state, reason = "running", None
@@ -84,8 +84,6 @@ def _failure(attempts: list[dict[str, Any]]) -> str | None:
     if not attempts:
         return None
     last = attempts[-1]
-    if last["event"] == "started":
-        return f"stage {last['stage']}: killed"
     return None if last["outcome"] == "finished" else f"stage {last['stage']}: {last['outcome']}"
 
 

@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from palimpsest.core.artifact import Job
 from palimpsest.core.attempts import read_attempts
+from palimpsest.core.tables import TABLES
 from palimpsest.training.stages import read_record
 
 
@@ -38,23 +39,8 @@ def collect_run(job: Job, run: str, numbers: list[int]) -> None:
 
 def _attempts(job: Job, run: str) -> dict[str, list[Any]]:
     """Columns of the table `telemetry` from the log of attempts; one that never ended was killed."""
-    lines = read_attempts(job.study, run)
-    ends = {line["attempt"]: line for line in lines if line["event"] == "ended"}
-    starts = [line for line in lines if line["event"] == "started"]
-    found = [{**start, **ends.get(start["attempt"], {"outcome": "killed"})} for start in starts]
-    rows = [
-        {
-            "run": run,
-            "stage": attempt["stage"],
-            "attempt": sum(other["stage"] == attempt["stage"] for other in starts[: index + 1]),
-            "outcome": attempt["outcome"],
-            "started": starts[index]["time"],
-            "ended": attempt["time"] if attempt["event"] == "ended" else None,
-            "wall_clock_s": attempt.get("wall_clock_s"),
-            "peak_memory_bytes": attempt.get("peak_memory_bytes"),
-            "host": starts[index]["host"],
-        }
-        for index, attempt in enumerate(found)
-    ]
-    columns = ("run", "stage", "attempt", "outcome", "started", "ended", "wall_clock_s", "peak_memory_bytes", "host")
-    return {column: [row[column] for row in rows] for column in columns}
+    attempts = read_attempts(job.study, run)
+    stages = [attempt["stage"] for attempt in attempts]
+    numbers = [stages[: index + 1].count(stage) for index, stage in enumerate(stages)]
+    rows = [{**a, "run": run, "attempt": number} for a, number in zip(attempts, numbers, strict=True)]
+    return {column: [row[column] for row in rows] for column in TABLES["telemetry"].schema.names}

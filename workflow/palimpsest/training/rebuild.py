@@ -41,7 +41,7 @@ def rebuild_stage(job: Job, run: str, spec: dict[str, Any], number: int, say: Ca
     with tempfile.TemporaryDirectory(dir=job.study, prefix=".rebuild-") as place:
         scratch = replace(job, study=Path(place), parents=dict(job.parents))
         _prepare(job.study, scratch.study, folder, stage["parent"])
-        train_stages(scratch, run, spec, [number], lambda stage: nullcontext(), lambda: "go", say)
+        train_stages(scratch, run, spec, [number], lambda stage: nullcontext(lambda step: None), lambda: "go", say)
         made = json.loads((scratch.study / record_of(folder, number)).read_bytes())["files"]
         if made != recorded:
             raise _error(

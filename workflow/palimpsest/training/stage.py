@@ -30,7 +30,14 @@ Ask = Callable[[], Literal["go", "save", "stop"]]
 
 
 def train_one_stage(
-    job: Job, run: str, spec: dict[str, Any], stage: dict[str, Any], key: str, ask: Ask, say: Callable[[str], None]
+    job: Job,
+    run: str,
+    spec: dict[str, Any],
+    stage: dict[str, Any],
+    key: str,
+    ask: Ask,
+    say: Callable[[str], None],
+    resumed: Callable[[int], None],
 ) -> tuple[dict[str, Any], dict[str, str]]:
     """Train a stage, from where a killed attempt left it, and write its checkpoint and tables.
 
@@ -41,6 +48,7 @@ def train_one_stage(
         key: hash of all that the stage's bytes depend on, by which a resume file is known.
         ask: see `Ask`.
         say: prints one line of progress.
+        resumed: told the step from which a killed attempt is gone on with.
 
     Returns:
         What the record says of the outcome, and the SHA-256 of each file written beside it.
@@ -55,6 +63,8 @@ def train_one_stage(
     context = _context(spec, stage, method, learner, samples)
     resume = Resume(job.study, run, stage["stage"], key, say)
     trained = _begin(job, run, spec, stage, learner, method, context, resume)
+    if trained.begun:
+        resumed(learner.step)
 
     def after_step() -> None:
         wish = ask()

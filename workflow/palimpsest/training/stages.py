@@ -24,8 +24,9 @@ from palimpsest.data.samples import INPUTS, TABLE
 from palimpsest.training.machine import kind_of_machine
 
 Record = dict[str, Any]
-Observe = Callable[[int], AbstractContextManager[None]]
-"""Called with a stage that is about to be trained; its context notes when the attempt began and how it ended."""
+Observe = Callable[[int], AbstractContextManager[Callable[[int], None]]]
+"""Called with a stage that is about to be trained; its context notes when the attempt began and how it ended, and gives
+a function that notes the step from which the attempt goes on."""
 
 
 def train_stages(
@@ -162,12 +163,12 @@ def _bring(
         stage_job.write_json(record_of(folder, number), accepted, kind="stage")
         say(f"stage {number}: accepted as it stands")
         return
-    with observe(number):
+    with observe(number) as resumed:
         from palimpsest.training.resume import Resume
         from palimpsest.training.stage import train_one_stage
 
         key = hash_json(expected)
-        outcome, files = train_one_stage(stage_job, run, spec, stage, key, ask, say)
+        outcome, files = train_one_stage(stage_job, run, spec, stage, key, ask, say, resumed)
         _write_record(stage_job, folder, number, spec, outcome, files)
         Resume(job.study, run, number, key, say).remove()
 
