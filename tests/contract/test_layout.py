@@ -17,7 +17,7 @@ PACKAGE = Path(palimpsest.__file__).parent
 ROOT = PACKAGE.parents[1]
 SHARED = ["core", "plan"]
 RUNNING = ["data", "benchmarks", "models", "methods", "training", "evaluation"]
-ANALYSING = ["metrics", "aggregate", "statistics", "audit", "report"]
+ANALYSING = ["metrics", "aggregate", "statistics", "report", "audit"]
 MAY_IMPORT = {
     **{part: SHARED[: n + 1] for n, part in enumerate(SHARED)},
     **{part: SHARED + column[: n + 1] for column in (RUNNING, ANALYSING) for n, part in enumerate(column)},

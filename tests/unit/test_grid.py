@@ -199,6 +199,14 @@ def test_a_spec_is_plain(plan):
         assert json.loads(json.dumps(run.spec)) == run.spec
 
 
+def test_a_run_of_the_grid_is_told_the_same_as_its_job(plan):
+    """To the type of every number and the order of every name: what the two write must be the same bytes."""
+    found = Grid(plan)
+    for run in found.runs.values():
+        (unit,) = (unit for unit in plan["units"] if unit["unit"] == run.unit)
+        assert repr(run.spec) == repr(complete_spec(json.loads(found.shared(run.method)), unit))
+
+
 def test_every_rule_has_a_program(plan):
     """A program for each method's training and evaluation and for each rule; only its own method's file is in it."""
     programs = {name: json.loads(text) for name, text in Grid(plan).programs().items()}

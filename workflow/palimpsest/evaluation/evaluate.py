@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -29,19 +29,24 @@ Columns = dict[str, Any]
 
 def evaluate_run(job: Job, run: str, spec: dict[str, Any]) -> None:
     """Write `predictions.parquet` and `matrix.parquet` of a run; stages after its end have no rows."""
-    samples = _TestSamples(job, spec)
-    be_exact(spec["numerics"]["threads"])
-    method = load_method(spec["method"], spec["hyperparameters"], "the run's specification")
-    tables = []
-    for stage in spec["stages"]:
-        if read_record(job, f"runs/{run}", stage["stage"])["status"] == "complete":
-            content = read_checkpoint(job, checkpoint_of(f"runs/{run}", stage["stage"]))
-            tables.append(_predict(spec, stage, method, content, samples))
-    schema = TABLES["predictions"].schema
-    predictions = pa.concat_tables([schema.empty_table(), *(pa.table(columns, schema=schema) for columns in tables)])
+    predictions = predict(job, run, spec, [stage["stage"] for stage in spec["stages"]])
     job.write_table(f"evaluation/{run}/predictions.parquet", "predictions", predictions)
     counted = predictions.to_batches(max_chunksize=ROWS_AT_ONCE)
     job.write_table(f"evaluation/{run}/matrix.parquet", "matrix", matrix_of_run(counted, spec))
+
+
+def predict(job: Job, run: str, spec: dict[str, Any], numbers: Sequence[int]) -> pa.Table:
+    """Rows of the table `predictions` for some stages of a run, as far as they are complete."""
+    samples = _TestSamples(job, spec)
+    be_exact(spec["numerics"]["threads"])
+    method = load_method(spec["method"], spec["hyperparameters"], "the run's specification")
+    schema = TABLES["predictions"].schema
+    tables = [schema.empty_table()]
+    for stage in (stage for stage in spec["stages"] if stage["stage"] in numbers):
+        if read_record(job, f"runs/{run}", stage["stage"])["status"] == "complete":
+            content = read_checkpoint(job, checkpoint_of(f"runs/{run}", stage["stage"]))
+            tables.append(pa.table(_predict(spec, stage, method, content, samples), schema=schema))
+    return pa.concat_tables(tables)
 
 
 class _TestSamples:

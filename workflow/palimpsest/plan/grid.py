@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -29,9 +30,12 @@ LONGEST_ARGUMENT = 100_000
 
 
 def shared_spec(plan: dict[str, Any], key: str) -> Spec:
-    """What all runs of a method are told."""
+    """What all runs of a method are told.
+
+    It is as canonical JSON gives it back, for so a job gets it: 0.0 is 0 then, and a checkpoint stores the two apart.
+    """
     study, method = plan["study"], plan["methods"][key]
-    return {
+    told = {
         "benchmark": {
             "name": study["benchmark"]["name"],
             "seed": study["benchmark"]["seed"],
@@ -50,6 +54,7 @@ def shared_spec(plan: dict[str, Any], key: str) -> Spec:
         "schedule": method["schedule"],
         "joint": study["references"]["joint"] if method["schedule"] == "joint" else None,
     }
+    return json.loads(canonical_json(told))
 
 
 def complete_spec(shared: Spec, unit: dict[str, Any]) -> Spec:
@@ -205,17 +210,18 @@ class Grid:
         return made
 
     def references(self, batch: Batch) -> dict[str, dict[str, str]]:
-        """Reference runs of each run, by name: those of its own unit, else of its seed. A reference has none."""
-        if batch.method in REFERENCES:
-            return {}
-        return {run.run: self._references(run.unit) for run in batch.runs}
+        """Reference runs of each run of a batch; none of a batch of references."""
+        return {run.run: self.references_of(run) for run in batch.runs if run.method not in REFERENCES}
 
     def reference_runs(self, batch: Batch) -> list[str]:
         """All reference runs of a batch, each once."""
         return sorted({run for references in self.references(batch).values() for run in references.values()})
 
-    def _references(self, unit: str) -> dict[str, str]:
-        candidates = [(name, f"{name}/{u}") for u in (unit.split("-")[0], unit) for name in REFERENCES]
+    def references_of(self, run: Run) -> dict[str, str]:
+        """Reference runs of a run, by name: those of its own unit, else of its seed. A reference has none."""
+        if run.method in REFERENCES:
+            return {}
+        candidates = [(name, f"{name}/{u}") for u in (run.unit.split("-")[0], run.unit) for name in REFERENCES]
         return {name: run for name, run in candidates if run in self.runs}
 
     def schedule(self, method: str) -> str:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import shutil
 import tempfile
-from collections.abc import Callable
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -31,18 +31,13 @@ def rebuild_stage(job: Job, run: str, spec: dict[str, Any], number: int, say: Ca
         ArtifactError: the run has no such stage or no record of it, or what was made is not what was recorded.
     """
     folder = f"runs/{run}"
-    stage = next((stage for stage in spec["stages"] if stage["stage"] == number), None)
     record = job.study / record_of(folder, number)
-    if stage is None or not record.is_file():
+    if number not in [stage["stage"] for stage in spec["stages"]] or not record.is_file():
         raise _error(
             job, record, "a stage of the run that has a record", "none", "run snakemake: it trains what is missing"
         )
     recorded = json.loads(record.read_bytes())["files"]
-    with tempfile.TemporaryDirectory(dir=job.study, prefix=".rebuild-") as place:
-        scratch = replace(job, study=Path(place), parents=dict(job.parents))
-        _prepare(job.study, scratch.study, folder, stage["parent"])
-        train_stages(scratch, run, spec, [number], lambda stage: nullcontext(lambda step: None), lambda: "go", say)
-        made = json.loads((scratch.study / record_of(folder, number)).read_bytes())["files"]
+    with stage_made_again(job, run, spec, number, say, within=job.study) as (scratch, made):
         if made != recorded:
             raise _error(
                 job, record, f"files {recorded}", f"files {made}", "find out what changed: nothing was replaced"
@@ -51,6 +46,27 @@ def rebuild_stage(job: Job, run: str, spec: dict[str, Any], number: int, say: Ca
             for path in (Path(folder) / name, RECORDS / f"{folder}/{name}.json"):
                 (scratch.study / path).replace(job.study / path)
     return {f"{folder}/{name}": digest for name, digest in recorded.items()}
+
+
+@contextmanager
+def stage_made_again(
+    job: Job, run: str, spec: dict[str, Any], number: int, say: Callable[[str], None], within: Path | None = None
+) -> Iterator[tuple[Job, dict[str, str]]]:
+    """Train one stage again from its parent's checkpoint, in a folder of its own that is there as long as the context.
+
+    Args:
+        job, run, spec, number, say: as of `rebuild_stage`; the study is only read.
+        within: where that folder is made; among the system's temporary ones if left out.
+
+    Yields:
+        A job in that folder, and the SHA-256 of each file that the stage left there, by its name.
+    """
+    (stage,) = (stage for stage in spec["stages"] if stage["stage"] == number)
+    with tempfile.TemporaryDirectory(dir=within, prefix=".rebuild-") as place:
+        scratch = replace(job, study=Path(place), parents=dict(job.parents))
+        _prepare(job.study, scratch.study, f"runs/{run}", stage["parent"])
+        train_stages(scratch, run, spec, [number], lambda stage: nullcontext(lambda step: None), lambda: "go", say)
+        yield scratch, json.loads((scratch.study / record_of(f"runs/{run}", number)).read_bytes())["files"]
 
 
 def _prepare(study: Path, scratch: Path, folder: str, parent: int | None) -> None:

@@ -1,0 +1,84 @@
+"""A small study that is really trained, evaluated and analysed: all stages of the workflow, without Snakemake."""
+
+from __future__ import annotations
+
+import json
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import small_study
+from palimpsest.cli.begin import begin
+from palimpsest.cli.main import STAGES
+from palimpsest.cli.runs import each_run, modules_of
+from palimpsest.core.hashing import canonical_json
+from palimpsest.plan.grid import Grid
+
+
+def references(content: dict[str, Any]) -> None:
+    """The change of the small study: every kind of reference, and a second comparison."""
+    content["references"] = {"random_init": True, "isolated": True, "joint": "final"}
+    usual = {"a": "replay", "b": "finetune"}
+    content["analysis"]["secondary"] = [{"name": "f", **usual, "metric": "forgetting"}]
+
+
+def finish(folder: Path) -> Path:
+    """Make the study below a folder; returns its results."""
+    plan = small_study.plan_of(folder, references)
+    lock = folder / "small.lock.json"
+    lock.write_bytes(json.dumps(plan, indent=1).encode())
+    study, grid = folder / "results" / "small", Grid(plan)
+    for name, program in grid.programs().items():
+        stage(study, "plan_code", f"plan/code/{name}.json", program=program)
+    stage(study, "plan", lock=lock)
+    stage(study, "data", benchmark=grid.benchmark)
+    for method in grid.methods:
+        train(study, grid, method)
+        shared, units = told(grid, method)
+        stage(study, "evaluate", f"plan/code/evaluate/{method}.json", method=method, shared=shared, units=units)
+    analyse(study, grid)
+    return study
+
+
+def analyse(study: Path, grid: Grid) -> None:
+    """From the matrices to the report."""
+    methods = json.dumps(grid.methods)
+    for method in grid.methods:
+        measure(study, grid, method)
+        stage(study, "ledger", method=method)
+    stage(study, "aggregate", methods=methods)
+    stage(study, "statistics", analysis=grid.analysis)
+    stage(study, "audit", methods=methods)
+    stage(study, "report")
+
+
+def stage(study: Path, name: str, code: str = "", **options: Any) -> None:
+    """Run a stage as its rule does."""
+    STAGES.load(name, "test").command(study=study, code=code or f"plan/code/rules/{name}.json", **options)
+
+
+def train(study: Path, grid: Grid, method: str) -> None:
+    """Train all runs of a method, without the signals of the command, and collect what their stages recorded."""
+    from palimpsest.training.stages import train_stages
+
+    shared, units = told(grid, method)
+    job = begin(study, "train", f"plan/code/{method}.json", modules_of(shared))
+    for run_job, run, spec in each_run(job, method, shared, units):
+        numbers = [stage["stage"] for stage in spec["stages"]]
+        train_stages(run_job, run, spec, numbers, lambda stage: nullcontext(lambda step: None), lambda: "go", lambda line: None)
+    stage(study, "collect", method=method, shared=shared, units=units)
+
+
+def measure(study: Path, grid: Grid, method: str) -> None:
+    """Compute the metrics of all runs of a method."""
+    runs = [run for run in grid.runs.values() if run.method == method]
+    others = {run.run: grid.references_of(run) for run in runs}
+    options = {"runs": [run.run for run in runs], "references": others, "protocols": grid.protocols}
+    texts = {key: json.dumps(value) for key, value in options.items()}
+    stage(study, "metrics", schedule=grid.schedule(method), **texts)
+
+
+def told(grid: Grid, method: str) -> tuple[str, str]:
+    """What the jobs of a method are told: what its runs share, and the units."""
+    units = {unit["unit"]: unit for unit in grid.plan["units"]}
+    return grid.shared(method), canonical_json([units[unit] for unit in grid.units(method)]).decode()
