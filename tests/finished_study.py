@@ -65,7 +65,7 @@ def train(study: Path, grid: Grid, method: str) -> None:
     job = begin(study, "train", f"plan/code/{method}.json", modules_of(shared))
     for run_job, run, spec in each_run(job, method, shared, units):
         numbers = [stage["stage"] for stage in spec["stages"]]
-        train_stages(run_job, run, spec, numbers, lambda stage: nullcontext(lambda step: None), lambda: "go", lambda line: None)
+        train_stages(run_job, run, spec, numbers, _unobserved, lambda: "go", lambda line: None)
     stage(study, "collect", method=method, shared=shared, units=units)
 
 
@@ -82,3 +82,7 @@ def told(grid: Grid, method: str) -> tuple[str, str]:
     """What the jobs of a method are told: what its runs share, and the units."""
     units = {unit["unit"]: unit for unit in grid.plan["units"]}
     return grid.shared(method), canonical_json([units[unit] for unit in grid.units(method)]).decode()
+
+
+def _unobserved(stage: int) -> Any:
+    return nullcontext(lambda step: None)
