@@ -119,7 +119,8 @@ class Grown(torch.nn.Module):
     def __init__(self, network, structure):
         super().__init__()
         self.network = network
-        self.added = torch.nn.ModuleDict({f"of{task}": torch.nn.Linear(16, 6) for task in structure.tasks})
+        tasks = [task for stage in structure.stages for task in stage]
+        self.added = torch.nn.ModuleDict({f"of{task}": torch.nn.Linear(16, 6) for task in tasks})
         structure.set_initial_weights(self.added, "added")
 
     def forward(self, inputs, tasks=None):
@@ -160,7 +161,7 @@ def test_a_network_cannot_lose_parameters(study, monkeypatch):
     """A parameter that the parent had and this stage has not is an error, not a loss without a word."""
 
     def shrink(before, structure, network):
-        return Grown(network, structure) if len(structure.tasks) == 1 else network
+        return Grown(network, structure) if len(structure.stages) == 1 else network
 
     override(monkeypatch, "finetune", network=shrink)
     with pytest.raises(AssertionError, match="lost"):

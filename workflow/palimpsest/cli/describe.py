@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from palimpsest.benchmarks import BENCHMARKS
 from palimpsest.core.errors import SeveralErrors, StudyError
-from palimpsest.methods._declaration import HyperparameterError
+from palimpsest.methods._declaration import HyperparameterError, ModelError
 from palimpsest.methods._method import (
     check_benchmark,
     declaration,
@@ -47,7 +47,7 @@ class Catalogs:
         place = ("references", key) if reference else ("methods", key)
         try:
             method = load_method(name, entry.hyperparameters if entry else {}, file.where(place))
-            check_benchmark(method, {**benchmark["inputs"], "model": study.model.model_dump(mode="json")})
+            check_benchmark(method, {**benchmark["inputs"], "model": _facts_of_model(study)})
         except ValidationError as error:
             raise SeveralErrors(list(problems(error, file, (*place, "hyperparameters")))) from None
         except HyperparameterError as error:
@@ -57,6 +57,14 @@ class Catalogs:
                 expected=error.expected,
                 got=repr(entry.hyperparameters.get(error.field) if entry else None),
                 next="correct the value in the study file",
+            ) from None
+        except ModelError as error:
+            raise StudyError(
+                f"{name} cannot work with the study's model",
+                where=file.where(place),
+                expected=error.expected,
+                got=error.got,
+                next="choose another model or head, or leave the method out",
             ) from None
         declared = declaration(method)
         if declared.needs_task_identity and study.protocol != "task_incremental":
@@ -92,6 +100,11 @@ class Catalogs:
         recorded = {"probes": ("after_batches", "probe_"), "the stream": ("stream_",)}
         needs += [what for what, keys in recorded.items() if any(key.startswith(keys) for key in inputs)]
         return {"index": module.METRIC.index, "undefined_in": module.METRIC.undefined_in, "needs": needs}
+
+
+def _facts_of_model(study: Study) -> dict[str, Any]:
+    module = MODELS.load(study.model.name, "model.name")
+    return {**study.model.model_dump(mode="json"), "layered": module.LAYERED}
 
 
 def _options(schema: Any, values: dict[str, Any], file: YamlFile, place: tuple[str, ...]) -> Any:

@@ -49,8 +49,21 @@ class HyperparameterError(ValueError):
         super().__init__(f"{field}: expected {expected}")
 
 
+class ModelError(ValueError):
+    """A method that cannot work with the study's model.
+
+    Args:
+        expected: what would have been accepted.
+        got: what stands there.
+    """
+
+    def __init__(self, expected: str, got: str) -> None:
+        self.expected, self.got = expected, got
+        super().__init__(f"expected {expected}; got {got}")
+
+
 Facts = dict[str, Any]
 """What a plan tells of the inputs: `{shape, n_outputs, sample_bytes, label_bytes, label_tells_task}`.
 
-To a method's `check` it also tells `model: {name, options, head, reset_new_outputs}`.
+To a method's `check` it also tells `model: {name, options, head, reset_new_outputs, layered}`.
 """

@@ -74,14 +74,14 @@ class Structure:
 
     Args:
         hyperparameters: the method's own.
-        tasks: positions of the tasks learned up to and in this stage, in the order in which they came.
+        stages: positions of the tasks that the run trained on, stage by stage; the last entry is this stage's.
         n_tasks: of the study.
         new_network: makes another untrained network of the study's model, with streams under the name it is given.
         set_initial_weights: draws the weights of any module, with streams under the name it is given.
     """
 
     hyperparameters: BaseModel
-    tasks: tuple[int, ...]
+    stages: tuple[tuple[int, ...], ...]
     n_tasks: int
     new_network: Callable[[str], nn.Module]
     set_initial_weights: Callable[[nn.Module, str], None]

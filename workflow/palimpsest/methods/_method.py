@@ -137,10 +137,10 @@ def declaration(method: Method) -> Declaration:
 
 
 def check_benchmark(method: Method, facts: Facts) -> None:
-    """Ask every part whether its hyperparameters can work on the benchmark.
+    """Ask every part whether it can work on the benchmark and with the model.
 
     Raises:
-        HyperparameterError: they cannot.
+        HyperparameterError, ModelError: it cannot.
     """
     for part, module in method.parts.items():
         if hasattr(module, "check"):

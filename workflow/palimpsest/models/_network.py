@@ -93,13 +93,16 @@ class MultiHead(nn.ModuleDict):
     def forward(self, features: torch.Tensor, tasks: torch.Tensor | None = None) -> torch.Tensor:
         """`[batch, n_features]` to `[batch, n_outputs]`; only layers of tasks that are in the batch are used."""
         assert tasks is not None, "a head for each task needs the task of each sample"
-        absent = features.new_full((len(features), 1), -torch.inf)
-        scores = absent.expand(-1, len(next(iter(self.columns.values()))))
+        scores = features.new_full((len(features), len(next(iter(self.columns.values())))), -torch.inf)
         for task, position in self.names.items():
             if bool((tasks == position).any()):
-                own = torch.cat([self[task](features), absent], dim=1)[:, self.columns[task]]
-                scores = torch.where((tasks == position)[:, None], own, scores)
+                scores = torch.where((tasks == position)[:, None], self.place(task, self[task](features)), scores)
         return scores
+
+    def place(self, task: str, own: torch.Tensor) -> torch.Tensor:
+        """Outputs of one task, `[batch, outputs of the task]`, in their places, `[batch, n_outputs]`."""
+        absent = own.new_full((len(own), 1), -torch.inf)
+        return torch.cat([own, absent], dim=1)[:, self.columns[task]]
 
 
 def task_positions(tasks: Mapping[str, Any]) -> dict[str, int]:

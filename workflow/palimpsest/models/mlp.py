@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from torch import nn
 
 REFERENCE = "D. E. Rumelhart, G. E. Hinton, R. J. Williams, Nature 323 (1986) 533-536, doi:10.1038/323533a0"
+LAYERED = True
 
 
 class Options(BaseModel):

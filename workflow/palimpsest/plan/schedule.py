@@ -49,13 +49,17 @@ def stages(schedule: str, order: Sequence[str], joint: str | None = None) -> lis
     ]
 
 
+def ancestry(stages: Sequence[Stage], stage: Stage) -> list[Stage]:
+    """The stages from which a stage descends, the first one first, and itself."""
+    parent = next((s for s in stages if s["stage"] == stage["parent"]), None)
+    return [*(ancestry(stages, parent) if parent is not None else []), stage]
+
+
 def seen_tasks(stages: Sequence[Stage], stage: Stage) -> list[str]:
-    """Tasks that the model of a stage was trained on: those of the stages that it descends from, and its own."""
-    before = earlier_tasks(stages, stage)
-    return [*before, *(task for task in stage["tasks"] if task not in before)]
+    """Tasks that the model of a stage was trained on, its own included, each once, in the order in which they came."""
+    return list(dict.fromkeys(task for ancestor in ancestry(stages, stage) for task in ancestor["tasks"]))
 
 
 def earlier_tasks(stages: Sequence[Stage], stage: Stage) -> list[str]:
-    """Tasks of the stages from which a stage descends, in the order in which they came."""
-    parent = next((s for s in stages if s["stage"] == stage["parent"]), None)
-    return seen_tasks(stages, parent) if parent is not None else []
+    """Tasks of the stages from which a stage descends, each once, in the order in which they came."""
+    return list(dict.fromkeys(task for ancestor in ancestry(stages, stage)[:-1] for task in ancestor["tasks"]))

@@ -31,10 +31,10 @@ class StepCounter:
             copied = replace(context, model=copy.deepcopy(context.model))
             with FlopCounterMode(display=False) as counter:
                 loss = self.method.loss(copied, state, batch)
-                gradients = torch.autograd.grad(loss.value, list(copied.model.parameters()), allow_unused=True)
+                trained = {name: p for name, p in copied.model.named_parameters() if p.requires_grad}
+                gradients = torch.autograd.grad(loss.value, list(trained.values()), allow_unused=True)
                 if self.method.projects:
-                    names = [name for name, _ in copied.model.named_parameters()]
-                    found = {name: g for name, g in zip(names, gradients, strict=True) if g is not None}
+                    found = {name: g for name, g in zip(trained, gradients, strict=True) if g is not None}
                     self.method.project(copied, state, found)
             self.known[shape] = counter.get_total_flops()
         return self.known[shape]

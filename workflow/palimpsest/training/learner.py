@@ -13,7 +13,7 @@ from palimpsest.methods._hooks import State, Structure
 from palimpsest.methods._method import Method
 from palimpsest.models._initial import reset_outputs, set_initial_weights
 from palimpsest.models._network import SharedHead, new_network, task_positions
-from palimpsest.plan.schedule import earlier_tasks, seen_tasks
+from palimpsest.plan.schedule import ancestry, earlier_tasks, seen_tasks
 
 
 @dataclass
@@ -94,9 +94,10 @@ class Learner:
 def network_of(spec: dict[str, Any], stage: dict[str, Any], method: Method) -> nn.Module:
     """The network of a stage with the weights with which it would begin a run; grown, if the method grows it."""
     seen, positions = seen_tasks(spec["stages"], stage), task_positions(spec["tasks"])
+    trained = [tuple(positions[task] for task in s["tasks"]) for s in ancestry(spec["stages"], stage)]
     structure = Structure(
         hyperparameters=None,  # each part of the method gets its own
-        tasks=tuple(positions[task] for task in seen),
+        stages=tuple(trained),
         n_tasks=len(positions),
         new_network=lambda name: new_network(spec, seen, name),
         set_initial_weights=lambda module, name: set_initial_weights(module, spec["seed"], name),
