@@ -23,6 +23,8 @@ FAILURE = "numerical: the loss is nan at step 141"
 NULL_REASON = "needs cells that a joint run does not have"
 FINAL = {"replay": 0.81, "ewc": 0.33, "finetune": 0.19, "joint": 0.94, "isolated": 0.98, "random_init": 0.1}
 
+PROBES = {"first_batches": 10, "log": False, "every": None, "held_out_every": 100, "split": "test"}
+
 Rows = list[dict[str, Any]]
 
 
@@ -44,6 +46,7 @@ def fabricate(study: Path, names: dict[str, str] | None = None) -> Job:
     failure = {"run": f"{ewc}/s4-o4", "method": ewc, "unit": "s4-o4", "stage": 2, "step": 141, "reason": FAILURE}
     _write(job, "aggregate/failures.parquet", "failures", [failure])
     _write(job, "aggregate/costs.parquet", "costs", [costs(name, naming[name]) for name in sorted(FINAL)])
+    _write(job, "aggregate/curves.parquet", "curves", [row for name in FINAL for row in curves(name, naming[name])])
     _write(job, "statistics/comparisons.parquet", "comparisons", comparisons(naming))
     _write(job, "statistics/decisions.parquet", "decisions", decisions(naming))
     sample = {"dataset": "d", "split": "test", "sample": 0, "label": 0, "task": "t1", "sha256": "0", "duplicate_of": 0}
@@ -78,6 +81,9 @@ def lock(naming: dict[str, str]) -> dict[str, Any]:
             "benchmark": {"name": "split_mnist5k", "seed": 7, "options": {"classes_per_task": 2}},
             "protocol": "class_incremental",
             "training_mask": "all",
+            "probes": {**PROBES, "tasks": "all", "samples": 50},
+            "prequential": True,
+            "boundaries": "told",
             "evaluation_mask": "all",
             "model": {"name": "mlp", "options": {"hidden": [100, 100]}},
             "training": {"optimizer": "sgd", "learning_rate": 0.05, "momentum": 0.0, "batch_size": 32, "epochs": 3},
@@ -166,6 +172,9 @@ def summaries(name: str, shown: str, protocol: str) -> Rows:
     }
     rows = [_summary(shown, protocol, metric, None, value, draw) for metric, value in values.items()]
     if known:
+        rows += [_summary(shown, protocol, "prequential_accuracy", None, 0.6, draw)]
+        for metric, last in (("b_shot", 0.9), ("learning_curve_area", 0.55), ("learning_curve_gain", 0.45)):
+            rows += [_summary(shown, protocol, metric, b, v, draw) for b, v in enumerate(np.linspace(0.1, last, 11))]
         curve = np.linspace(0.985, final, N_TASKS)
         rows += [_summary(shown, protocol, "average_accuracy_at_k", k + 1, v, draw) for k, v in enumerate(curve)]
     return rows
@@ -214,8 +223,29 @@ def costs(name: str, shown: str) -> dict[str, Any]:
     flops = {"replay": 25427118080.0, "ewc": 14468608000.0, "random_init": 0.0}.get(name, 12719616000.0)
     state = {"replay": 157000, "ewc": 10772880}.get(name, 0)
     steps = 0.0 if name == "random_init" else 1050.0
-    left = {"parameters": 269322, "method_bytes_max": state}
+    left = {"parameters": 269322, "method_bytes_max": state, "flops_probing_mean": flops / 20}
     return {"method": shown, "n": N_UNITS, "flops_mean": flops, "steps_mean": steps, **left}
+
+
+def curves(name: str, shown: str) -> Rows:
+    """Over the samples that a run sees: old classes fall as new ones are learned."""
+    if name not in ("replay", "ewc", "finetune"):
+        return []
+    ends = {"stream": (0.1, 0.7), "new": (0.0, 0.97), "old": (0.98, FINAL[name]), "all": (0.1, FINAL[name])}
+    points = np.linspace(0, 1, 40)
+    return [
+        {
+            "method": shown,
+            "protocol": None if curve == "stream" else "class_incremental",
+            "curve": curve,
+            "samples_seen": int(350 * point),
+            "n": N_UNITS,
+            "mean": float(first + (last - first) * point**0.5),
+            "sd": 0.02,
+        }
+        for curve, (first, last) in ends.items()
+        for point in points
+    ]
 
 
 def null_metric(method: str, unit: int) -> dict[str, Any]:

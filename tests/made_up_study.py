@@ -116,7 +116,7 @@ class MadeUpStudy:
 def counted(stage: int) -> dict[str, int]:
     """What a stage counts: another number at each stage, and a state that grows."""
     costs = {"flops_steps": 1000 * stage, "flops_after_task": stage, "steps": 10 * stage}
-    return {**costs, "samples_seen": 0, "parameters": 7, "method_bytes": 100 * stage}
+    return {**costs, "samples_seen": 0, "parameters": 7, "method_bytes": 100 * stage, "flops_probing": stage}
 
 
 def _columns(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:

@@ -102,6 +102,7 @@ def test_costs_are_summed_over_the_stages_of_a_run_and_averaged_over_the_complet
         "n": 2,
         "flops_mean": 1001 * (3 + 4) / 2,
         "steps_mean": (30 + 40) / 2,
+        "flops_probing_mean": (1 + 2 + 1 + 3) / 2,
         "parameters": 7,
         "method_bytes_max": 300,
     }

@@ -126,7 +126,8 @@ def test_no_date_and_no_place_of_this_machine_is_in_any_file(job):
 def test_figures_exist_in_both_kinds(job):
     folder = job.study / "report/figures"
     names = {path.stem for path in folder.iterdir()}
-    assert names == {"forest", "stages", "scale", "matrix-ewc", "matrix-finetune", "matrix-replay"}
+    recorded = {"learning", "stream", "held-out-new", "held-out-old", "held-out-all"}
+    assert names == {"forest", "stages", "scale", "matrix-ewc", "matrix-finetune", "matrix-replay", *recorded}
     for name in names:
         ET.fromstring((folder / f"{name}.svg").read_bytes())
         assert (folder / f"{name}.pdf").read_bytes().startswith(b"%PDF")

@@ -36,7 +36,7 @@ def study(tmp_path: Path) -> MadeUpStudy:
 def analyse(study: MadeUpStudy, primary: dict[str, Any] | None = None, secondary: Any = (), **rules: Any) -> list:
     for method in ("finetune", "replay"):
         for unit in UNITS:
-            write_metrics(study.job("metrics"), f"{method}/{unit}", "sequential", {}, [PROTOCOL])
+            write_metrics(study.job("metrics"), f"{method}/{unit}", "sequential", {}, [PROTOCOL], "told")
         study.stage("ledger", method=method)
     study.stage("aggregate", methods=["finetune", "replay"])
     study.stage("statistics", analysis=plan(primary, secondary, **rules))
@@ -209,7 +209,7 @@ def write_average_accuracy(study: MadeUpStudy, runs: list[str], null: Mapping[st
     metrics, methods = job.read_table("aggregate/metrics.parquet", "metrics"), ("finetune", "replay")
     job.write_table("aggregate/summary.parquet", "summary", summarise_metrics(metrics, dict.fromkeys(methods, 0)))
     job.write_table(
-        "aggregate/costs.parquet", "costs", summarise_costs({method: [Cost(8, 2, 3, 0)] for method in methods})
+        "aggregate/costs.parquet", "costs", summarise_costs({method: [Cost(8, 2, 3, 0, 0)] for method in methods})
     )
 
 
@@ -240,7 +240,7 @@ def test_crossed_units_have_the_diagnostics_that_crossing_needs(tmp_path: Path) 
         study.run(f"finetune/{unit}", tasks, [[90, 10], [30, 80]])
         study.run(f"replay/{unit}", tasks, [[90, 10], [30 + gain, 80]])
         for method in ("finetune", "replay"):
-            write_metrics(study.job("metrics"), f"{method}/{unit}", "sequential", {}, [PROTOCOL])
+            write_metrics(study.job("metrics"), f"{method}/{unit}", "sequential", {}, [PROTOCOL], "told")
     for method in ("finetune", "replay"):
         study.stage("ledger", method=method)
     study.stage("aggregate", methods=["finetune", "replay"])

@@ -8,6 +8,7 @@ rule aggregate:
         f"{STUDY}/aggregate/summary.parquet",
         f"{STUDY}/aggregate/matrix.parquet",
         f"{STUDY}/aggregate/costs.parquet",
+        f"{STUDY}/aggregate/curves.parquet",
         f"{STUDY}/aggregate/failures.parquet",
     log:
         f"{STUDY}/telemetry/logs/aggregate.log",

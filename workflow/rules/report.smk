@@ -3,7 +3,10 @@ rule report:
         code=f"{STUDY}/plan/code/rules/report.json",
         lock=f"{STUDY}/plan/lock.json",
         samples=f"{STUDY}/data/samples.parquet",
-        tables=[f"{STUDY}/aggregate/{table}.parquet" for table in ("metrics", "summary", "matrix", "costs", "failures")],
+        tables=[
+            f"{STUDY}/aggregate/{table}.parquet"
+            for table in ("metrics", "summary", "matrix", "costs", "curves", "failures")
+        ],
         statistics=[f"{STUDY}/statistics/{table}.parquet" for table in ("comparisons", "decisions")],
         root=f"{STUDY}/audit/root.json",
     output:

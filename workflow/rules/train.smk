@@ -28,10 +28,11 @@ for batch in BATCHES:
                 shared=lambda wildcards, batch=batch: grid.shared(batch.method),
                 units=lambda wildcards, batch=batch: batch.units,
                 stages=",".join(map(str, block.stages)),
+                recording=lambda wildcards, batch=batch: json.dumps(grid.recording(batch.method)),
             shell:
                 "palimpsest stage train --study results/{params.study} --code plan/code/{params.method}.json"
                 " --method {params.method} --shared {params.shared:q} --units {params.units:q}"
-                " --stages {params.stages} --checkpoint-seconds {resources.checkpoint_seconds} > {log} 2>&1"
+                " --stages {params.stages} --recording {params.recording:q} --checkpoint-seconds {resources.checkpoint_seconds} > {log} 2>&1"
 
     rule:
         name:
@@ -43,6 +44,7 @@ for batch in BATCHES:
             batch.paths(f"{STUDY}/runs/{{run}}/steps.parquet"),
             batch.paths(f"{STUDY}/runs/{{run}}/outcome.parquet"),
             batch.paths(f"{STUDY}/telemetry/{{run}}.parquet"),
+            [batch.paths(f"{STUDY}/{path}") for path in grid.recorded_tables(batch.method)],
         log:
             f"{STUDY}/telemetry/logs/collect/{batch.name}.log",
         params:
@@ -50,6 +52,8 @@ for batch in BATCHES:
             method=batch.method,
             shared=lambda wildcards, batch=batch: grid.shared(batch.method),
             units=lambda wildcards, batch=batch: batch.units,
+            recording=lambda wildcards, batch=batch: json.dumps(grid.recording(batch.method)),
         shell:
             "palimpsest stage collect --study results/{params.study} --code plan/code/rules/collect.json"
-            " --method {params.method} --shared {params.shared:q} --units {params.units:q} > {log} 2>&1"
+            " --method {params.method} --shared {params.shared:q} --units {params.units:q}"
+            " --recording {params.recording:q} > {log} 2>&1"

@@ -18,12 +18,14 @@ class Cost:
         steps: optimizer steps.
         parameters: of the model at the end.
         method_bytes: tensors that the method keeps at the end, beside the model.
+        flops_probing: of what was recorded beside the training, which is in no other number.
     """
 
     flops: int
     steps: int
     parameters: int
     method_bytes: int
+    flops_probing: int
 
 
 def cost_of_run(stages: Sequence[Counted]) -> Cost:
@@ -33,8 +35,8 @@ def cost_of_run(stages: Sequence[Counted]) -> Cost:
         stages: the field `counted` of each stage's record, in order; empty for a stage that was not trained.
 
     >>> first = {"flops_steps": 5, "flops_after_task": 1, "steps": 2, "parameters": 7, "method_bytes": 0}
-    >>> cost_of_run([first, {**first, "method_bytes": 40}])
-    Cost(flops=12, steps=4, parameters=7, method_bytes=40)
+    >>> cost_of_run([{**first, "flops_probing": 3}, {**first, "method_bytes": 40, "flops_probing": 4}])
+    Cost(flops=12, steps=4, parameters=7, method_bytes=40, flops_probing=7)
     """
     trained = [counted for counted in stages if counted]
     return Cost(
@@ -42,6 +44,7 @@ def cost_of_run(stages: Sequence[Counted]) -> Cost:
         steps=sum(counted["steps"] for counted in trained),
         parameters=trained[-1]["parameters"],
         method_bytes=trained[-1]["method_bytes"],
+        flops_probing=sum(counted["flops_probing"] for counted in trained),
     )
 
 
@@ -66,4 +69,5 @@ def _row(method: str, costs: list[Cost]) -> dict[str, Any]:
         "parameters": max((cost.parameters for cost in costs), default=None),
         "method_bytes_max": max((cost.method_bytes for cost in costs), default=None),
         "steps_mean": sum(cost.steps for cost in costs) / n if n else None,
+        "flops_probing_mean": sum(cost.flops_probing for cost in costs) / n if n else None,
     }

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from palimpsest.aggregate.costs import Cost, cost_of_run, summarise_costs
+from palimpsest.aggregate.curves import Curve, held_out_curves, stream_curve, summarise_curves
 from palimpsest.aggregate.summary import summarise_matrix, summarise_metrics
 from palimpsest.core.artifact import Job
 from palimpsest.core.errors import ArtifactError
@@ -42,7 +43,7 @@ class Shard:
 
 
 def write_aggregates(job: Job, methods: Sequence[str]) -> None:
-    """Write the tables `metrics`, `summary`, `matrix`, `costs` and `failures` in `aggregate/`.
+    """Write the tables `metrics`, `summary`, `matrix`, `costs`, `curves` and `failures` in `aggregate/`.
 
     The parents are the shards of the ledger and the units; every file that a shard names is compared with its hash.
 
@@ -73,6 +74,7 @@ def write_aggregates(job: Job, methods: Sequence[str]) -> None:
         pa.concat_tables([TABLES["matrix_summary"].schema.empty_table(), *matrices]),
     )
     job.write_table("aggregate/costs.parquet", "costs", summarise_costs(costs))
+    job.write_table("aggregate/curves.parquet", "curves", summarise_curves(_curves(job, shards)))
     names = TABLES["failures"].schema.names
     job.write_table("aggregate/failures.parquet", "failures", {name: [row[name] for row in failures] for name in names})
 
@@ -111,6 +113,20 @@ def _accuracies_of_run(job: Job, shard: Shard, unit: str, position: Mapping[str,
     cells = pa.table({"stage": matrix["stage"], "position": places.take(tasks.indices), "value": value})
     protocols = pc.unique(matrix["protocol"]).to_pylist()
     return {protocol: cells.filter(pc.equal(matrix["protocol"], protocol)) for protocol in protocols}
+
+
+def _curves(job: Job, shards: Sequence[Shard]) -> dict[tuple[str, str | None, str], list[Curve]]:
+    """What runs recorded over the samples that they saw, by method, protocol and name of the curve."""
+    found: dict[tuple[str, str | None, str], list[Curve]] = {}
+    for shard, unit in _runs(shards):
+        probes, stream = (f"runs/{shard.method}/{unit}/{name}.parquet" for name in ("probes", "prequential"))
+        if probes in shard.sha256:
+            for protocol, group, curve in held_out_curves(job.read_listed(probes, "probes", shard.sha256)):
+                found.setdefault((shard.method, protocol, group), []).append(curve)
+        if stream in shard.sha256 and (curve := stream_curve(job.read_listed(stream, "prequential", shard.sha256))):
+            # The stream is scored under the study's own protocol, which its table does not name.
+            found.setdefault((shard.method, None, "stream"), []).append(curve)
+    return found
 
 
 def _failure(job: Job, shard: Shard, unit: str) -> dict[str, Any] | None:

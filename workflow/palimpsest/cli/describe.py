@@ -18,6 +18,7 @@ from palimpsest.methods._method import (
     resolved_hyperparameters,
 )
 from palimpsest.metrics import METRICS
+from palimpsest.metrics._declaration import NO_BOUNDARIES
 from palimpsest.models import MODELS
 from palimpsest.plan.grid import REFERENCES
 from palimpsest.plan.study import Study, problems
@@ -93,13 +94,16 @@ class Catalogs:
         }
 
     def metric(self, name: str, where: str) -> dict[str, Any]:
-        """Over what the values of a metric run, where it is undefined, and which references it needs."""
+        """Over what the values of a metric run, where it is undefined, and what it needs."""
         module = METRICS.load(name, where)
-        inputs = inspect.signature(getattr(module, name)).parameters
-        needs = [reference for reference in REFERENCES if any(key.startswith(reference) for key in inputs)]
-        recorded = {"probes": ("after_batches", "probe_"), "the stream": ("stream_",)}
-        needs += [what for what, keys in recorded.items() if any(key.startswith(keys) for key in inputs)]
-        return {"index": module.METRIC.index, "undefined_in": module.METRIC.undefined_in, "needs": needs}
+        inputs = list(inspect.signature(getattr(module, name)).parameters)
+        return {
+            "index": module.METRIC.index,
+            "undefined_in": module.METRIC.undefined_in,
+            "without_boundaries": NO_BOUNDARIES if module.METRIC.needs_boundaries else None,
+            "needs": [reference for reference in REFERENCES if any(key.startswith(reference) for key in inputs)],
+            "inputs": inputs,
+        }
 
 
 def _facts_of_model(study: Study) -> dict[str, Any]:

@@ -15,6 +15,7 @@ Index = Literal["k", "task", "b", "beta"]
 
 # The protocol of a matrix of which nothing else is known.
 UNKNOWN = "unknown"
+NO_BOUNDARIES = "the stream has no boundaries between tasks"
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,8 @@ class Metric:
             `b` (one per number of mini-batches that was probed) or `beta` (the same as far as none was left out).
         min_tasks: the formula is undefined for fewer tasks.
         square: stage k must be the only training of the task at position k.
+        needs_boundaries: it is undefined where a run is not divided into tasks; if not, it looks at the end of the run,
+            at all probes alike, or at the stream.
         undefined_in: protocols in which the value would carry no information, each with the reason.
         undefined_where: the condition on measured values under which the formula gives NaN; empty if there is none.
         unit: unit of the value.
@@ -39,6 +42,7 @@ class Metric:
     index: Index | None = None
     min_tasks: int = 1
     square: bool = True
+    needs_boundaries: bool = True
     undefined_in: Mapping[str, str] = field(default_factory=dict)
     undefined_where: str = ""
     unit: str = "fraction"
@@ -93,6 +97,7 @@ class Inputs:
             first presentation, `[..., stage]`.
         stream_total: at each stage, samples that were presented for the first time, `[..., stage]`.
         first_stage: number of the first row, for the names of absent cells; 0 for an untrained model.
+        has_boundaries: whether the run was divided into tasks.
 
     Raises:
         MatrixError: an axis has another length than the tasks, or a value is not a fraction.
@@ -112,6 +117,7 @@ class Inputs:
     stream_correct: np.ndarray | None = None
     stream_total: np.ndarray | None = None
     first_stage: int = 1
+    has_boundaries: bool = True
 
     def __post_init__(self) -> None:
         if self.accuracy.ndim < 2 or 0 in self.accuracy.shape[-2:]:
@@ -154,7 +160,7 @@ class Inputs:
         return self.n_tasks if name != "after_batches" or self.batches is None else len(self.batches)
 
 
-NOT_MEASURED = ("protocol", "first_stage", "batches")
+NOT_MEASURED = ("protocol", "first_stage", "has_boundaries", "batches")
 # Least value of each input that is a count and no accuracy.
 COUNTS = {"n_total": 1, "stream_correct": 0, "stream_total": 1}
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from palimpsest.metrics import METRICS
-from palimpsest.metrics._declaration import UNKNOWN, Inputs, Metric, without_gaps
+from palimpsest.metrics._declaration import NO_BOUNDARIES, UNKNOWN, Inputs, Metric, without_gaps
 
 # Absent cells are tried out in groups, so that a run of 100 tasks needs megabytes and not gigabytes.
 __TRIALS_AT_ONCE = 256
@@ -108,6 +108,8 @@ def _undefined(name: str, inputs: Inputs) -> str | None:
         return f"the protocol is not known, and it is undefined in {' and '.join(metric.undefined_in)} studies"
     if inputs.protocol in metric.undefined_in:
         return metric.undefined_in[inputs.protocol]
+    if metric.needs_boundaries and not inputs.has_boundaries:
+        return NO_BOUNDARIES
     if inputs.n_tasks < metric.min_tasks:
         return f"T < {metric.min_tasks}"
     if metric.square and inputs.n_stages != inputs.n_tasks:

@@ -45,7 +45,7 @@ def probe_inputs(
         order: the task of each stage.
         protocol: under which the predictions are scored.
         stage_ends: `(n_correct, n_total)` of the evaluation after each stage by stage and task. They are ends of the
-            probes too, where the probes were scored on test samples.
+            probes too, where the probes were scored on the same samples: all test samples of the task.
     """
     scored = [row for row in rows or [] if row["protocol"] == protocol and row["group"] == "all"]
     split = next((split for split in SPLITS if any(row["split"] == split for row in scored)), None)
@@ -60,7 +60,12 @@ def probe_inputs(
     own = {(stage, batch) for stage, task, batch in probes if task == order[stage - 1]}
     batches = sorted({0, *(batch for _, batch in own)})
     cells = [[probes.get((stage, task, b), np.nan) for b in batches] for stage, task in enumerate(order, start=1)]
-    ends = {cell: n_correct / n_total for cell, (n_correct, n_total) in stage_ends.items()} if split == "test" else {}
+    n_probed = {row["task"]: row["n_total"] for row in scored if row["split"] == split}
+    ends = {
+        (stage, task): n_correct / n_total
+        for (stage, task), (n_correct, n_total) in stage_ends.items()
+        if split == "test" and n_probed.get(task, n_total) == n_total
+    }
     return {
         "batches": np.array(batches),
         "after_batches": np.array(cells, dtype=float),

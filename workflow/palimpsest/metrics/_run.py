@@ -99,6 +99,7 @@ def write_metrics(
     schedule: str,
     references: Mapping[str, str],
     protocols: Sequence[str],
+    boundaries: str,
     reader: Reader | None = None,
 ) -> None:
     """Compute every metric that is defined for a run and write `metrics/METHOD/UNIT.parquet`.
@@ -109,6 +110,7 @@ def write_metrics(
         schedule: what the run trains on, a key of `METRICS_OF_SCHEDULE`.
         references: METHOD/UNIT of the reference runs by what they are, the keys of `SCHEDULE_OF_REFERENCE`.
         protocols: protocols of the study, so that a run which ended before its first evaluation has its nulls too.
+        boundaries: `told`, or `hidden`: metrics that need them are undefined.
         reader: where a job computes the metrics of several runs, their common one, made of the job before it forks.
 
     Raises:
@@ -138,7 +140,8 @@ def write_metrics(
         found = {role: by_protocol[protocol] for role, by_protocol in others.items() if protocol in by_protocol}
         recorded = {}
         if METRICS_OF_SCHEDULE[schedule] is None:
-            recorded = probe_inputs(probes, evaluation.order, protocol, evaluation.cells)
+            recorded = {"has_boundaries": boundaries == "told"}
+            recorded |= probe_inputs(probes, evaluation.order, protocol, evaluation.cells)
             recorded |= stream_inputs(
                 stream if protocol == _trained_under(scored_under) else None, len(evaluation.order)
             )
@@ -169,7 +172,7 @@ def metric_rows(
     evaluation: Evaluation,
     protocol: str,
     references: Mapping[str, Evaluation],
-    recorded: Mapping[str, np.ndarray] = MappingProxyType({}),
+    recorded: Mapping[str, Any] = MappingProxyType({}),
 ) -> list[dict[str, Any]]:
     """Rows of the table `metrics` for one run under one protocol, its references scored under the same one.
 
@@ -177,7 +180,7 @@ def metric_rows(
         evaluation: the run's own matrix.
         protocol: under which all matrices were scored.
         references: matrices of the reference runs by what they are.
-        recorded: inputs from probes and the stream, where the run has them.
+        recorded: inputs from probes and the stream, where the run has them, and whether it has boundaries.
     """
     for reference in references.values():
         _require_same_samples(evaluation, reference)

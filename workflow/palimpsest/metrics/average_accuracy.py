@@ -7,7 +7,7 @@ import numpy as np
 from palimpsest.metrics._declaration import Elsewhere, Metric
 
 REFERENCE = "Lopez-Paz and Ranzato, Gradient Episodic Memory for Continual Learning, NeurIPS 2017, eq. 2"
-METRIC = Metric(direction="higher", range=(0.0, 1.0), square=False)
+METRIC = Metric(direction="higher", range=(0.0, 1.0), square=False, needs_boundaries=False)
 ELSEWHERE = (
     Elsewhere(
         program="GEM",

@@ -7,7 +7,7 @@ import numpy as np
 from palimpsest.metrics._declaration import Metric
 
 REFERENCE = "Lopez-Paz and Ranzato, Gradient Episodic Memory for Continual Learning, NeurIPS 2017, eq. 2, its summands"
-METRIC = Metric(direction="higher", range=(0.0, 1.0), index="task", square=False)
+METRIC = Metric(direction="higher", range=(0.0, 1.0), index="task", square=False, needs_boundaries=False)
 
 
 def final_accuracy(accuracy: np.ndarray) -> np.ndarray:

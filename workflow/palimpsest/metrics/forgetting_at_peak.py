@@ -10,7 +10,13 @@ REFERENCE = (
     "none: the forgetting measure of Chaudhry et al., Riemannian Walk for Incremental Learning: Understanding "
     "Forgetting and Intransigence, ECCV 2018, with the maximum over all probes instead of the stage ends"
 )
-METRIC = Metric(direction="lower", range=(0.0, 1.0), label="forgetting since the peak of all probes", min_tasks=2)
+METRIC = Metric(
+    direction="lower",
+    range=(0.0, 1.0),
+    label="forgetting since the peak of all probes",
+    min_tasks=2,
+    needs_boundaries=False,
+)
 
 
 def forgetting_at_peak(probe_peak: np.ndarray, probe_end: np.ndarray) -> np.ndarray:

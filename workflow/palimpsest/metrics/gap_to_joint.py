@@ -10,7 +10,9 @@ REFERENCE = (
     "none: the distance from joint training, the upper target in van de Ven et al., Three types of incremental "
     "learning, Nature Machine Intelligence 4 (2022) 1185-1197"
 )
-METRIC = Metric(direction="lower", range=(-1.0, 1.0), label="gap to joint training", square=False)
+METRIC = Metric(
+    direction="lower", range=(-1.0, 1.0), label="gap to joint training", square=False, needs_boundaries=False
+)
 
 
 def gap_to_joint(accuracy: np.ndarray, joint: np.ndarray) -> np.ndarray:

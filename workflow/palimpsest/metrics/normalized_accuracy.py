@@ -18,6 +18,7 @@ METRIC = Metric(
     square=False,
     undefined_where=f"joint − random_init is below {FLOOR} on a task",
     unit="ratio",
+    needs_boundaries=False,
 )
 
 

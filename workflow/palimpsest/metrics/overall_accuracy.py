@@ -10,7 +10,7 @@ REFERENCE = (
     "Lomonaco et al., Avalanche: an End-to-End Library for Continual Learning, CVPR Workshops 2021 (its stream "
     "accuracy)"
 )
-METRIC = Metric(direction="higher", range=(0.0, 1.0), square=False)
+METRIC = Metric(direction="higher", range=(0.0, 1.0), square=False, needs_boundaries=False)
 ELSEWHERE = (
     Elsewhere(
         program="Avalanche",

@@ -10,7 +10,7 @@ REFERENCE = (
     "Gama et al., On Evaluating Stream Learning Algorithms, Machine Learning 90 (2013) 317-346 (prequential error, "
     "without forgetting factor)"
 )
-METRIC = Metric(direction="higher", range=(0.0, 1.0), square=False)
+METRIC = Metric(direction="higher", range=(0.0, 1.0), square=False, needs_boundaries=False)
 
 
 def prequential_accuracy(stream_correct: np.ndarray, stream_total: np.ndarray) -> np.ndarray:

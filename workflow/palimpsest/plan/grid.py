@@ -12,6 +12,7 @@ from palimpsest.core import code
 from palimpsest.core.catalog import Catalog
 from palimpsest.core.errors import LockError, StudyError
 from palimpsest.core.hashing import canonical_json, hash_json
+from palimpsest.plan.probing import NOTHING, Recording, tables_of
 from palimpsest.plan.schedule import stages
 
 METRICS = Catalog("palimpsest.metrics", "metric")
@@ -53,6 +54,8 @@ def shared_spec(plan: dict[str, Any], key: str) -> Spec:
         "hyperparameters": method["hyperparameters"],
         "schedule": method["schedule"],
         "joint": study["references"]["joint"] if method["schedule"] == "joint" else None,
+        # Only where it changes what a run does: other specifications keep their hash.
+        **({"boundaries": "hidden"} if method["role"] == "method" and study["boundaries"] == "hidden" else {}),
     }
     return json.loads(canonical_json(told))
 
@@ -196,6 +199,17 @@ class Grid:
         """What all runs of a method are told, in canonical JSON."""
         return canonical_json(shared_spec(self.plan, method)).decode()
 
+    def recording(self, method: str) -> Recording:
+        """What runs of a method record beside their steps; a reference records nothing."""
+        study = self.plan["study"]
+        if self.plan["methods"][method]["role"] == "reference":
+            return NOTHING
+        return {"probes": study["probes"], "prequential": study["prequential"]}
+
+    def recorded_tables(self, method: str) -> list[str]:
+        """Paths of what is collected of a run beside its steps, with `{run}`."""
+        return [f"runs/{{run}}/{name}.parquet" for name in tables_of(self.recording(method))]
+
     def batches(self, runs_per_job: int) -> list[Batch]:
         """How the runs are cut into jobs: those of one method, in the order of the plan, so many at a time."""
         units = {unit["unit"]: unit for unit in self.plan["units"]}
@@ -248,7 +262,11 @@ class Grid:
     def run_files(self) -> list[str]:
         """Every declared file of every run."""
         records = [f"runs/{run.run}/stage-{stage}.json" for run in self.runs.values() for stage in run.stage_numbers]
-        return records + [path.format(run=run) for run in self.runs for path in FILES_OF_A_RUN]
+        return records + [
+            path.format(run=run.run)
+            for run in self.runs.values()
+            for path in (*FILES_OF_A_RUN, *self.recorded_tables(run.method))
+        ]
 
     def modules(self, method: str) -> list[str]:
         """What a run of the method finds by name: its parts and the model."""

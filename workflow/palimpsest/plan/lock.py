@@ -12,6 +12,7 @@ from palimpsest.core.hashing import hash_json
 from palimpsest.plan import orders as task_orders
 from palimpsest.plan.gates import read_gate, require_gate
 from palimpsest.plan.grid import REFERENCES, Grid, complete_spec, shared_spec
+from palimpsest.plan.needs import why_not_recorded
 from palimpsest.plan.power import paired_t_power
 from palimpsest.plan.study import Comparison, Study
 from palimpsest.plan.yaml_file import YamlFile
@@ -38,8 +39,9 @@ class Describe(Protocol):
         ...
 
     def metric(self, name: str, where: str) -> dict[str, Any]:
-        """`{index, undefined_in, needs}` of a metric: over what its values run (null: one for a run, `k`: one for each
-        stage, or `task`), protocols in which it says nothing, with the reason, and references that it needs."""
+        """`{index, undefined_in, without_boundaries, needs, inputs}` of a metric: over what its values run (null: one
+        for a run, `k`: one for each stage, or `task`), protocols in which it says nothing, with the reason, why it is
+        undefined where nobody is told of boundaries (or null), references that it needs, all it is computed from."""
         ...
 
 
@@ -74,7 +76,9 @@ def make_lock(study: Study, file: YamlFile, describe: Describe) -> Plan:
     }
     plan["units"] = _units(study, file, orders, list(benchmark["tasks"]))
     plan["runs"] = list(_runs(plan))
-    _check_comparisons(study, file, describe, len(benchmark["tasks"]))
+    _check_recording(study, file, benchmark["tasks"])
+    _check_boundaries(study, file, plan["methods"])
+    _check_comparisons(study, file, describe, benchmark["tasks"])
     _check_gates(study, file)
     _check_claims(study, file)
     plan["power"] = _power(study, file, plan)
@@ -239,14 +243,41 @@ def _is_one_value(index: str | None, given: int | None, n_stages: int) -> bool:
     return given >= 0 if index != "k" else 1 <= given <= n_stages
 
 
-def _check_comparisons(study: Study, file: YamlFile, describe: Describe, n_stages: int) -> None:
+def _check_recording(study: Study, file: YamlFile, tasks: dict[str, dict[str, Any]]) -> None:
+    """Refuse probes on samples that there are not."""
+    without = [task for task, facts in tasks.items() if not facts["n_validation"]]
+    if study.probes is not None and study.probes.split == "validation" and without:
+        raise StudyError(
+            "probes on validation samples of a task that has none",
+            where=file.where(("probes", "split")),
+            expected="validation samples of every task",
+            got=f"none of {', '.join(without)}",
+            next="set samples for validation aside, or probe the test samples",
+        )
+
+
+def _check_boundaries(study: Study, file: YamlFile, methods: dict[str, dict[str, Any]]) -> None:
+    """Refuse methods that must be told where a task ends, where nothing tells them."""
+    for key, method in methods.items():
+        if study.boundaries == "hidden" and method["role"] == "method" and method["needs_task_boundaries"]:
+            raise StudyError(
+                "a method needs task boundaries, and this study hides them",
+                where=file.where(("methods", key)),
+                expected="methods that declare needs_task_boundaries=False",
+                got=method["method"],
+                next="leave the method out, or write boundaries: told",
+            )
+
+
+def _check_comparisons(study: Study, file: YamlFile, describe: Describe, tasks: dict[str, dict[str, Any]]) -> None:
+    n_stages, n_train = len(tasks), {task: facts["n_train"] for task, facts in tasks.items()}
     comparisons = [(("analysis", "primary"), study.analysis.primary)]
     comparisons += [(("analysis", "secondary", i), c) for i, c in enumerate(study.analysis.secondary)]
     comparisons += [(("analysis", "exploratory", i), c) for i, c in enumerate(study.analysis.exploratory)]
     for place, comparison in comparisons:
         _check_sides(study, file, place, comparison)
         metric = describe.metric(comparison.metric, file.where((*place, "metric")))
-        _check_metric(study, file, (*place, "metric"), comparison, metric)
+        _check_metric(study, file, (*place, "metric"), comparison, metric, n_train)
         if not _is_one_value(metric["index"], comparison.index, n_stages):
             raise StudyError(
                 "a comparison needs one value of its metric for each run",
@@ -268,21 +299,31 @@ def _check_comparisons(study: Study, file: YamlFile, describe: Describe, n_stage
 
 
 def _check_metric(
-    study: Study, file: YamlFile, place: tuple[str | int, ...], comparison: Comparison, metric: dict[str, Any]
+    study: Study,
+    file: YamlFile,
+    place: tuple[str | int, ...],
+    comparison: Comparison,
+    metric: dict[str, Any],
+    n_train: dict[str, int],
 ) -> None:
     """Refuse a metric that would be null in every run."""
-    reason = metric["undefined_in"].get(comparison.protocol or study.protocol)
-    # Runs record no probes and no stream yet, so what needs them is lacking as a reference that is switched off is.
-    lacking = [name for name in metric["needs"] if not getattr(study.references, name, None)]
+    lacking = [name for name in metric["needs"] if not getattr(study.references, name)]
     if comparison.metric == "intransigence_joint" and study.references.joint != "per_stage":
         lacking = ["joint: per_stage"]
-    if reason or lacking:
+    reasons = [
+        metric["undefined_in"].get(comparison.protocol or study.protocol),
+        metric["without_boundaries"] if study.boundaries == "hidden" else None,
+        f"needs {', '.join(lacking)}: switch it on under `references`" if lacking else None,
+        why_not_recorded(study, n_train, comparison, metric),
+    ]
+    reason = next((reason for reason in reasons if reason), None)
+    if reason:
         raise StudyError(
             "a comparison on a metric that this study leaves undefined",
             where=file.where(place),
             expected="a metric that is defined for every complete run",
-            got=f"{comparison.metric}: {reason or 'needs ' + ', '.join(lacking)}",
-            next="choose another metric, or switch its reference on under `references`",
+            got=f"{comparison.metric}{'' if comparison.index is None else f', index {comparison.index}'}: {reason}",
+            next="choose another metric, or have the study run and record what it needs",
         )
 
 

@@ -281,6 +281,47 @@ class Analysis(Section):
         return self
 
 
+class Probes(Section):
+    """When the accuracy on held-out samples is measured while a method trains. It changes no byte of a run."""
+
+    first_batches: Annotated[int, Field(ge=0)] | None = Field(
+        10,
+        description="β: before the first update of each task (mini-batch 0) and after each of its first β "
+        "mini-batches; null: not.",
+        examples=[10],
+    )
+    log: bool = Field(False, description="Also after 0, 1, 2, 4, 8, … mini-batches of each task.")
+    every: PositiveInt | None = Field(
+        None, description="Also after 0 and every so many mini-batches of each task.", examples=[50]
+    )
+    held_out_every: PositiveInt | None = Field(
+        None,
+        description="Also at the start of the run and whenever so many more samples have been seen, whatever the "
+        "task; with `tasks: all` this is the evaluation of a stream at regular intervals.",
+        examples=[500],
+    )
+    tasks: Literal["current", "all"] = Field(
+        "current", description="On which tasks: the one that is being learned, or all, those to come included."
+    )
+    split: Literal["validation", "test"] = Field(
+        "test",
+        description="On which samples: `test` for what is reported; `validation` for what you will look at to choose "
+        "something. No probe feeds back into a run.",
+    )
+    samples: PositiveInt | None = Field(
+        None,
+        description="At most so many samples of each task, drawn once for each seed and task, the same for all "
+        "methods; all samples if left out. The report states the sampling error.",
+        examples=[100],
+    )
+
+    @model_validator(mode="after")
+    def _some_schedule(self) -> Probes:
+        if self.first_batches is None and not (self.log or self.every or self.held_out_every):
+            raise ValueError("nothing is probed without one of first_batches, log, every and held_out_every")
+        return self
+
+
 class Execution(Section):
     """How the work is cut into jobs. Outside the lock: it changes no byte of a result."""
 
@@ -329,6 +370,18 @@ class Study(Section):
     design: Design
     methods: dict[Name, Method] = Field(min_length=1, description="The methods, each under a key of its own.")
     references: References = Field(default_factory=References)
+    probes: Probes | None = Field(None, description="Probes of the methods' runs while they train; none if left out.")
+    prequential: bool = Field(
+        False,
+        description="Whether each mini-batch of a method's run is predicted before it is trained on, and counted as "
+        "far as its samples come for the first time (test-then-train).",
+    )
+    boundaries: Literal["told", "hidden"] = Field(
+        "told",
+        description="`hidden`: a stream read once, in which nothing tells a method when a task ends. It needs "
+        "`epochs: 1`, `reset_optimizer: false`, `schedule: constant`, `training_mask: all`, and methods that need no "
+        "boundaries; metrics that need them are undefined.",
+    )
     analysis: Analysis
     execution: Execution = Field(default_factory=Execution)
 
@@ -348,6 +401,20 @@ class Study(Section):
             raise ValueError("an expanding head has no outputs of tasks to come: no mask can be `all`")
         if self.model.reset_new_outputs and self.model.head != "shared":
             raise ValueError("reset_new_outputs is for a shared head; the outputs of other heads are new anyway")
+        return self
+
+    @model_validator(mode="after")
+    def _hidden_boundaries_stay_hidden(self) -> Study:
+        training = self.training
+        telling = {
+            "training.epochs: 1": training.epochs != 1,
+            "training.reset_optimizer: false": training.reset_optimizer,
+            "training.schedule: constant": training.schedule != "constant",
+            "training_mask: all": self.training_mask != "all",
+        }
+        needed = [field for field, tells in telling.items() if tells]
+        if self.boundaries == "hidden" and needed:
+            raise ValueError(f"a stream whose boundaries are hidden needs {', '.join(needed)}")
         return self
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from palimpsest.core.artifact import Job
-from palimpsest.report import figures, tables
+from palimpsest.report import figures, recorded, tables
 from palimpsest.report.escape import file_stems
 from palimpsest.report.figures import Drawing
 from palimpsest.report.inline import inline
@@ -33,7 +33,8 @@ def build(job: Job) -> None:
 
 
 def _drawings(study: Study) -> dict[str, Drawing]:
-    return {"forest": figures.forest(study), "stages": figures.stages(study), "scale": figures.scale()}
+    shown = {"forest": figures.forest(study), "stages": figures.stages(study), "scale": figures.scale()}
+    return shown | recorded.drawings(study)
 
 
 def _matrices(study: Study) -> dict[str, Drawing]:
@@ -50,4 +51,5 @@ def _tables(study: Study, table: Results) -> dict[str, bytes]:
         "stages.csv": tables.stages_csv(study),
         "decisions.csv": tables.decisions_csv(study),
         "costs.csv": tables.costs_csv(study),
+        "curves.csv": tables.curves_csv(study),
     }

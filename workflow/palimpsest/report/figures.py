@@ -90,15 +90,46 @@ def stages(study: Study) -> Drawing:
     metric = "average_accuracy_at_k"
     curves = {name: study.curve(name, study.protocol, metric) for name in study.lock["methods"]}
     curves = {name: rows for name, rows in curves.items() if len(rows) > 1}
+    return _lines(study, curves, "index", "stage k", "Average accuracy on the tasks seen so far, after each stage")
+
+
+def learning(study: Study) -> Drawing | None:
+    """Accuracy on the newest task over its first mini-batches; none where nothing was probed."""
+    curves = {name: study.curve(name, study.protocol, "b_shot") for name in study.names("method")}
+    title = "Accuracy on the newest task after its first mini-batches, mean over the tasks"
+    return _lines(study, curves, "index", "mini-batches b of the task", title) if any(curves.values()) else None
+
+
+def over_samples(study: Study, curve: str, title: str) -> Drawing | None:
+    """A curve over the samples that the runs have seen; none where it was not recorded."""
+    curves = {name: study.recorded(name, curve) for name in study.names("method")}
+    return _lines(study, curves, "samples_seen", "samples seen", title) if any(curves.values()) else None
+
+
+def _lines(study: Study, curves: dict[str, list[Row]], x: str, x_label: str, title: str) -> Drawing:
+    """A line for each method and reference, with a band of one standard deviation; in words the first and last point.
+
+    Args:
+        study: says which are references, and what chance is.
+        curves: rows of a summary, ascending.
+        x: the column along the axis.
+        x_label: what it is called.
+        title: of the figure.
+    """
+    curves = {name: rows for name, rows in curves.items() if rows}
     return Drawing(
-        lambda axes: _draw_stages(axes, curves, set(study.names("reference")), wording.chance(study)),
+        lambda axes: _draw_lines(axes, curves, x, x_label, set(study.names("reference")), wording.chance(study)),
         width=4.6,
         height=3.2,
-        title="Average accuracy on the tasks seen so far, after each stage",
-        description=" ".join(
-            f"{name}: " + ", ".join(percent(row["mean"]) for row in rows) + " percent." for name, rows in curves.items()
-        ),
+        title=title,
+        description=" ".join(f"{name}: {_in_words(rows)} percent." for name, rows in curves.items()),
     )
+
+
+def _in_words(rows: list[Row]) -> str:
+    """All means of a short line, of a long one its first and its last."""
+    shown = [percent(row["mean"]) for row in rows]
+    return ", ".join(shown) if len(shown) <= 12 else f"from {shown[0]} to {shown[-1]}"
 
 
 def matrix(study: Study, method: str) -> Drawing:
@@ -161,14 +192,20 @@ def _draw_interval(axes: Axes, height: float, row: Row) -> None:
     axes.plot([mean], [height], marker="s" if primary else "o", color=colour, markersize=6 if primary else 5)
 
 
-def _draw_stages(
-    axes: Axes, curves: dict[str, list[Row]], references: set[str], chance: tuple[float, str] | None
+def _draw_lines(
+    axes: Axes,
+    curves: dict[str, list[Row]],
+    x: str,
+    x_label: str,
+    references: set[str],
+    chance: tuple[float, str] | None,
 ) -> None:
-    last = max((rows[-1]["index"] for rows in curves.values()), default=1)
+    first = min((rows[0][x] for rows in curves.values()), default=0)
+    last = max((rows[-1][x] for rows in curves.values()), default=1)
     ends = []
     for place, (name, rows) in enumerate(curves.items()):
         colour = MUTED if name in references else COLOURS[place % len(COLOURS)]
-        _draw_curve(axes, rows, colour, "" if name in references else MARKERS[place % len(MARKERS)])
+        _draw_line(axes, rows, x, colour, "" if name in references else MARKERS[place % len(MARKERS)])
         ends.append((hundredfold(rows[-1]["mean"]), name, colour))
     if chance is not None:
         axes.axhline(100 * chance[0], color=MUTED, linewidth=0.8, linestyle=(0, (1, 2)))
@@ -177,21 +214,23 @@ def _draw_stages(
         axes.annotate(
             _short(name), (1.015, height), xycoords=("axes fraction", "data"), color=colour, va="center", fontsize=8.5
         )
-    axes.set(xlim=(0.9, last + 0.1), ylim=(0, 102), xlabel="stage k", ylabel="average accuracy, %")
-    axes.set_xticks(range(1, last + 1) if last <= 20 else range(1, last + 1, -(-last // 10)))
+    margin = 0.025 * max(last - first, 1)
+    axes.set(xlim=(first - margin, last + margin), ylim=(0, 102), xlabel=x_label, ylabel="accuracy, %")
+    if last - first <= 20:
+        axes.set_xticks(range(first, last + 1))
     axes.grid(axis="y", color=FAINT, linewidth=0.5)
     axes.set_axisbelow(True)
 
 
-def _draw_curve(axes: Axes, rows: list[Row], colour: str, marker: str) -> None:
-    k = [row["index"] for row in rows]
+def _draw_line(axes: Axes, rows: list[Row], x: str, colour: str, marker: str) -> None:
+    places = [row[x] for row in rows]
     means = [hundredfold(row["mean"]) for row in rows]
     spreads = [hundredfold(row["sd"]) or 0.0 for row in rows]
     axes.plot(
-        k,
+        places,
         means,
         color=colour,
-        marker=marker,
+        marker=marker if len(rows) <= 30 else "",
         markersize=4.5,
         linewidth=1.5,
         linestyle="-" if marker else (0, (5, 2)),
@@ -199,7 +238,7 @@ def _draw_curve(axes: Axes, rows: list[Row], colour: str, marker: str) -> None:
     )
     low = [mean - spread for mean, spread in zip(means, spreads, strict=True)]
     high = [mean + spread for mean, spread in zip(means, spreads, strict=True)]
-    axes.fill_between(k, low, high, color=colour, alpha=0.16, linewidth=0)
+    axes.fill_between(places, low, high, color=colour, alpha=0.16, linewidth=0)
 
 
 def _draw_matrix(axes: Axes, cells: dict[tuple[int, int], Row], n: int) -> None:

@@ -13,6 +13,7 @@ from palimpsest.core import numbers
 from palimpsest.metrics._describe import Description, describe
 from palimpsest.report import wording
 from palimpsest.report.decisions import decisions
+from palimpsest.report.recorded import CURVE_METRICS, recorded
 from palimpsest.report.results import Results
 from palimpsest.report.study import COSTS, Row, Study
 from palimpsest.statistics import wording as comparing
@@ -70,6 +71,7 @@ def _content(study: Study, results: Results) -> dict[str, Any]:
         + [("secondary", secondary) for secondary in plan["analysis"]["secondary"]]
         + [("exploratory", exploratory) for exploratory in plan["analysis"].get("exploratory", [])],
         "decisions": decisions(study),
+        "recorded": recorded(study),
         "power": study.lock.get("power"),
         "amendments": study.lock.get("amendments") or [],
         "sources": study.data["sources"],
@@ -107,4 +109,6 @@ def _comparison(row: Row) -> dict[str, Any]:
 def _glossary(study: Study, results: Results) -> list[Description]:
     shown = [column.metric for column in results.columns] + ["average_accuracy_at_k"]
     shown += [row["metric"] for row in study.comparisons]
+    shown += ["b_shot", *CURVE_METRICS] if study.plan.get("probes") else []
+    shown += ["prequential_accuracy"] if study.plan.get("prequential") else []
     return [describe(name) for name in dict.fromkeys(shown)]

@@ -26,6 +26,7 @@ class Study:
         summary: rows of `aggregate/summary.parquet`.
         matrix: rows of `aggregate/matrix.parquet`.
         costs: rows of `aggregate/costs.parquet`, in the order of the plan.
+        curves: rows of `aggregate/curves.parquet`.
         comparisons: rows of `statistics/comparisons.parquet`, in the order of the plan.
         failures: rows of `aggregate/failures.parquet`.
         decisions: rows of `statistics/decisions.parquet`.
@@ -38,6 +39,7 @@ class Study:
     summary: list[Row]
     matrix: list[Row]
     costs: list[Row]
+    curves: list[Row]
     comparisons: list[Row]
     failures: list[Row]
     decisions: list[Row]
@@ -80,6 +82,13 @@ class Study:
         rows = [row for row in self.matrix if (row["method"], row["protocol"]) == (method, protocol)]
         return {(row["stage"], row["position"]): row for row in rows if not is_missing(row["mean"])}
 
+    def recorded(self, method: str, curve: str) -> list[Row]:
+        """A curve over samples seen, under the study's own protocol."""
+        rows = [row for row in self.curves if (row["method"], row["curve"]) == (method, curve)]
+        return sorted(
+            (row for row in rows if row["protocol"] in (None, self.protocol)), key=lambda row: row["samples_seen"]
+        )
+
     def _summaries(self, method: str, protocol: str, metric: str) -> Iterable[Row]:
         key = (method, protocol, metric)
         rows = (row for row in self.summary if (row["method"], row["protocol"], row["metric"]) == key)
@@ -102,6 +111,7 @@ def read(job: Job) -> Study:
             job.read_table("aggregate/costs.parquet", "costs").to_pylist(),
             key=lambda row: list(lock["methods"]).index(row["method"]),
         ),
+        curves=job.read_table("aggregate/curves.parquet", "curves").to_pylist(),
         comparisons=_in_order_of_plan(comparisons, lock),
         failures=job.read_table("aggregate/failures.parquet", "failures").to_pylist(),
         decisions=job.read_table("statistics/decisions.parquet", "decisions").to_pylist(),

@@ -117,8 +117,28 @@ def stages_csv(study: Study) -> bytes:
 
 def costs_csv(study: Study) -> bytes:
     """What training cost, counted, one row per method."""
-    columns = ("method", "n", *COSTS)
+    columns = ("method", "n", *COSTS, "flops_probing_mean")
     return csv_bytes(columns, [[row[column] for column in columns] for row in study.costs])
+
+
+def curves_csv(study: Study) -> bytes:
+    """What was recorded during training: learning curves over mini-batches, and curves over samples seen."""
+    learning = [
+        [name, study.protocol, metric, row["index"], None, *_point(row)]
+        for name in study.names("method")
+        for metric in ("b_shot", "learning_curve_area", "learning_curve_gain")
+        for row in study.curve(name, study.protocol, metric)
+    ]
+    over_samples = [
+        [row["method"], row["protocol"] or study.protocol, row["curve"], None, row["samples_seen"], *_point(row)]
+        for row in study.curves
+    ]
+    headings = ["method", "protocol", "curve", "batch", "samples_seen", "n", "mean (%)", "sd (percentage points)"]
+    return csv_bytes(headings, [*learning, *over_samples])
+
+
+def _point(row: Row) -> list[Cell]:
+    return [row["n"], hundredfold(row["mean"]), hundredfold(row["sd"])]
 
 
 def decisions_csv(study: Study) -> bytes:

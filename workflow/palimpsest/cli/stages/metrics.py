@@ -22,6 +22,7 @@ def command(
         str, typer.Option(help="Reference runs of each run by what they are, as JSON: {RUN: {isolated: RUN}}.")
     ] = "{}",
     protocols: Annotated[str, typer.Option(help="The study's protocols, as a JSON list.")] = "[]",
+    boundaries: Annotated[str, typer.Option(help="Whether task boundaries are told to a method, or hidden.")] = "told",
 ) -> None:
     """Compute every metric of runs from their matrices and those of their reference runs."""
     from palimpsest.metrics._run import Reader, write_metrics
@@ -33,4 +34,4 @@ def command(
     )
     reader = Reader(job)
     for run in json.loads(runs):
-        write_metrics(job, run, schedule, of_each.get(run, {}), known, reader)
+        write_metrics(job, run, schedule, of_each.get(run, {}), known, boundaries, reader)
