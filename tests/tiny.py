@@ -11,10 +11,13 @@ from typing import Any
 import numpy as np
 
 from palimpsest.core.artifact import Job
+from palimpsest.core.attempts import Notes
 from palimpsest.core.hashing import hash_json
 from palimpsest.core.streams import generator
 from palimpsest.data.samples import Samples, write_samples
+from palimpsest.plan.probing import NOTHING, Recording
 from palimpsest.plan.schedule import stages
+from palimpsest.plan.study import Probes
 
 TASKS = {"t1": [0, 1], "t2": [2, 3], "t3": [4, 5]}
 SHAPE, N_OUTPUTS = (4, 4), 6
@@ -22,20 +25,21 @@ FACTS = {"shape": list(SHAPE), "n_outputs": N_OUTPUTS, "sample_bytes": 16, "labe
 CODE = "c" * 64
 
 
-def new_study(folder: Path, per_class: dict[str, int] | None = None, n_test: int = 5) -> Path:
+def new_study(folder: Path, per_class: dict[str, int] | None = None, n_test: int = 5, n_validation: int = 0) -> Path:
     """Write the samples of the tiny benchmark.
 
     Args:
         folder: the study's folder.
         per_class: training samples of each class of a task; 11 where it is left out.
-        n_test: test samples of each class.
+        n_test, n_validation: test and validation samples of each class.
     """
     draws = generator("tests", "tiny")
+    counts = {"validation": n_validation, "test": n_test}
     rows = [
         (task, label, split)
         for task, labels in TASKS.items()
         for label in labels
-        for split, count in (("train", (per_class or {}).get(task, 11)), ("test", n_test))
+        for split, count in {"train": (per_class or {}).get(task, 11), **counts}.items()
         for _ in range(count)
     ]
     patterns = draws.integers(0, 200, (N_OUTPUTS, *SHAPE))
@@ -104,6 +108,11 @@ def fresh_model(spec: dict[str, Any], stage: int = -1) -> Any:
     return network_of(spec, spec["stages"][stage], load_method(spec["method"], spec["hyperparameters"], ""))
 
 
+def recording_of(prequential: bool = False, **section: Any) -> Recording:
+    """What a study records whose section `probes` has these fields; no probes where it has none."""
+    return {"probes": Probes(**section).model_dump() if section else None, "prequential": prequential}
+
+
 class Observed:
     """Notes which stages were trained, as `train_stages` tells its observer."""
 
@@ -111,9 +120,9 @@ class Observed:
         self.stages: list[int] = []
 
     @contextmanager
-    def __call__(self, stage: int) -> Iterator[Callable[[int], None]]:
+    def __call__(self, stage: int) -> Iterator[Notes]:
         self.stages.append(stage)
-        yield lambda step: None
+        yield Notes()
 
 
 def train(
@@ -124,6 +133,7 @@ def train(
     code: str = CODE,
     ask: Callable[[], str] = lambda: "go",
     say: Callable[[str], None] = lambda line: None,
+    recording: Recording = NOTHING,
 ) -> list[int]:
     """Bring stages of a run to their records, all at once; returns those that were really trained."""
     from palimpsest.training.stages import train_stages
@@ -131,7 +141,7 @@ def train(
     job = Job(study, "train", code, "e" * 64, spec_hash=hash_json(spec), parameters={"run": run})
     observed = Observed()
     wanted = list(numbers) if numbers is not None else [stage["stage"] for stage in spec["stages"]]
-    train_stages(job, run, spec, wanted, observed, ask, say)
+    train_stages(job, run, spec, wanted, recording, observed, ask, say)
     return observed.stages
 
 
@@ -142,12 +152,12 @@ def evaluate(study: Path, spec: dict[str, Any], run: str = "m/s0-o0") -> None:
     evaluate_run(Job(study, "evaluate", CODE, "e" * 64, spec_hash=hash_json(spec)), run, spec)
 
 
-def collect(study: Path, spec: dict[str, Any], run: str = "m/s0-o0") -> None:
+def collect(study: Path, spec: dict[str, Any], run: str = "m/s0-o0", recording: Recording = NOTHING) -> None:
     """Put together what the stages of a run recorded."""
     from palimpsest.training.collect import collect_run
 
     job = Job(study, "collect", CODE, "e" * 64, spec_hash=hash_json(spec))
-    collect_run(job, run, [stage["stage"] for stage in spec["stages"]])
+    collect_run(job, run, [stage["stage"] for stage in spec["stages"]], recording)
 
 
 def checkpoint(study: Path, stage: int, run: str = "m/s0-o0") -> dict[str, Any]:

@@ -11,11 +11,11 @@ import torch
 
 from palimpsest.core.artifact import Job, read_plain_table
 from palimpsest.core.tables import TABLES
-from palimpsest.evaluation.evaluate import _choose
 from palimpsest.plan.matrix import matrix_of_run
 from palimpsest.plan.schedule import seen_tasks
 from palimpsest.training.learner import network_of
 from palimpsest.training.outputs import visible_outputs
+from palimpsest.training.predicting import choose
 from tiny import checkpoint, evaluate, fresh_model, new_study, spec_of, train
 
 SCORES = torch.tensor([[1.0, 3.0, 2.0, 9.0, 0.0, 4.0]] * 6)
@@ -38,28 +38,28 @@ def mask_of(kind: str, stage: int, **about) -> torch.Tensor | None:
 )
 def test_the_choice_is_among_the_outputs_of_the_mask(kind, stage, predicted):
     """The most probable of all outputs, of those of tasks seen so far, or of those of the sample's own task."""
-    assert _choose(SCORES, LABELS, LABELS // 2, mask_of(kind, stage))[0].tolist() == predicted
+    assert choose(SCORES, LABELS, LABELS // 2, mask_of(kind, stage)).predicted.tolist() == predicted
 
 
 def test_outputs_of_later_tasks_are_hidden_under_seen():
     """With the best score among outputs not seen yet, the best of those seen is chosen."""
     scores = torch.tensor([[1.0, 3.0, 2.0, 4.0, 9.0, 8.0]] * 6)
-    assert _choose(scores, LABELS, LABELS // 2, mask_of("seen", 1))[0].tolist() == [3] * 6
-    assert _choose(scores, LABELS, LABELS // 2, mask_of("seen", 2))[0].tolist() == [4] * 6
+    assert choose(scores, LABELS, LABELS // 2, mask_of("seen", 1)).predicted.tolist() == [3] * 6
+    assert choose(scores, LABELS, LABELS // 2, mask_of("seen", 2)).predicted.tolist() == [4] * 6
 
 
 def test_log_probabilities_are_those_of_the_visible_outputs():
     """Two visible outputs with scores 1 and 3: the label's log-probability is that of a softmax over the two."""
-    in_task = _choose(SCORES, LABELS, LABELS // 2, mask_of("current", 1))[1]
+    in_task = choose(SCORES, LABELS, LABELS // 2, mask_of("current", 1)).log_probability
     assert in_task[:2] == pytest.approx([1 - math.log(math.e + math.e**3), 3 - math.log(math.e + math.e**3)], abs=1e-6)
-    over_all = _choose(SCORES, LABELS, LABELS // 2, None)[1]
+    over_all = choose(SCORES, LABELS, LABELS // 2, None).log_probability
     total = sum(math.exp(score) for score in SCORES[0].tolist())
     assert over_all == pytest.approx([score - math.log(total) for score in SCORES[0].tolist()], abs=1e-5)
 
 
 def test_a_label_that_is_hidden_has_no_probability():
     """The log-probability of a label outside of the mask is −∞, which becomes a null."""
-    assert np.isneginf(_choose(SCORES, LABELS, LABELS // 2, mask_of("seen", 1))[1]).tolist() == [
+    assert np.isneginf(choose(SCORES, LABELS, LABELS // 2, mask_of("seen", 1)).log_probability).tolist() == [
         True,
         True,
         False,
@@ -72,7 +72,7 @@ def test_a_label_that_is_hidden_has_no_probability():
 def test_scores_that_are_no_numbers_choose_nothing():
     """A sample with a NaN among its scores has no prediction, and is not right by chance."""
     scores = torch.tensor([[float("nan"), 0.0], [0.0, 1.0]])
-    assert _choose(scores, torch.tensor([0, 1]), torch.tensor([0, 0]), None)[0].tolist() == [None, 1]
+    assert choose(scores, torch.tensor([0, 1]), torch.tensor([0, 0]), None).predicted.tolist() == [-1, 1]
     rows = [(1, "t1", 1, 0, None, None, None, None), (1, "t1", 2, 1, 1, 1, -0.5, -0.5)]
     assert cells(rows)["class_incremental", 1, "t1"] == (1, 2, None)
 

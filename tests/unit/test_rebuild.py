@@ -10,6 +10,7 @@ import pytest
 from palimpsest.core.artifact import Job
 from palimpsest.core.errors import ArtifactError
 from palimpsest.core.hashing import hash_json
+from palimpsest.plan.probing import NOTHING
 from palimpsest.training.rebuild import rebuild_stage
 from palimpsest.training.stages import abandon_stages
 from tiny import CODE, collect, evaluate, files_of, new_study, record, spec_of, train
@@ -69,7 +70,7 @@ def test_an_abandoned_run_is_a_recorded_outcome(study) -> None:
     for stage in (2, 3):
         (study / f"runs/{RUN}/stage-{stage}.json").unlink()
         (study / f"runs/{RUN}/.accepted/stage-{stage}.json").unlink()
-    assert abandon_stages(job(study), RUN, SPEC, "the node is gone", lambda line: None) == [2, 3]
+    assert abandon_stages(job(study), RUN, SPEC, NOTHING, "the node is gone", lambda line: None) == [2, 3]
     assert record(study, 3)["reason"] == "infrastructure: the node is gone"
     assert record(study, 3)["ended_in"] == 2
     collect(study, SPEC)
@@ -79,5 +80,5 @@ def test_an_abandoned_run_is_a_recorded_outcome(study) -> None:
 
 def test_a_complete_run_is_not_abandoned(study, trained) -> None:
     """Nothing is missing, nothing is changed."""
-    assert abandon_stages(job(study), RUN, SPEC, "no reason", lambda line: None) == []
+    assert abandon_stages(job(study), RUN, SPEC, NOTHING, "no reason", lambda line: None) == []
     assert files_of(study) == files_of(trained)

@@ -75,8 +75,9 @@ def _stage(chain: Chain, run: Run, record: dict[str, Any]) -> Iterator[Finding]:
         return
     try:
         job = _job(chain, run, "train", f"plan/code/{run.method}.json")
-        with stage_made_again(job, run.run, run.spec, record["stage"], lambda line: None) as (scratch, made):
-            yield from _files(chain, run, record, made)
+        about = (run.run, run.spec, record["stage"], record["recording"])
+        with stage_made_again(job, *about, lambda line: None) as (scratch, made):
+            yield from _files(chain, run, record, made["files"])
             yield from _predictions(chain, run, record["stage"], scratch)
     except UNREADABLE as error:
         yield Finding(path, "its stage cannot be trained again", got=describe(error))

@@ -12,14 +12,15 @@ from palimpsest.core.errors import ArtifactError
 from palimpsest.core.exclusive import is_held
 from palimpsest.plan.grid import Grid
 from palimpsest.plan.lock import read_lock
+from palimpsest.plan.probing import Recording
 
 RunArgument = Annotated[str, typer.Argument(help="The run, METHOD/UNIT.")]
 StudyOption = Annotated[str, typer.Option("--study", help="Name of the study.")]
 ResultsOption = Annotated[Path, typer.Option("--results", help="Folder of all results.")]
 
 
-def open_run(results: Path, study: str, run: str) -> tuple[Any, dict[str, Any]]:
-    """A job of the rule train for a run, and its specification.
+def open_run(results: Path, study: str, run: str) -> tuple[Any, dict[str, Any], Recording]:
+    """A job of the rule train for a run, its specification, and what it records.
 
     Raises:
         ArtifactError: there is no such study or run, or a workflow works on it.
@@ -56,4 +57,4 @@ def open_run(results: Path, study: str, run: str) -> tuple[Any, dict[str, Any]]:
     job = begin(
         folder, "train", f"plan/code/{found.method}.json", grid.modules(found.method), found.spec_hash, {"run": run}
     )
-    return job, found.spec
+    return job, found.spec, grid.recording(found.method)

@@ -14,6 +14,9 @@ from palimpsest.plan.grid import complete_spec
 
 Method = Annotated[str, typer.Option(help="Key of the method in the study.")]
 Shared = Annotated[str, typer.Option(help="What all runs of the method are told, as JSON.")]
+Recorded = Annotated[
+    str, typer.Option("--recording", help="What is recorded beside the steps, as JSON: probes and prequential.")
+]
 Units = Annotated[str, typer.Option(help="The units to work on, as JSON: unit, seed, order_id, tasks.")]
 
 

@@ -361,6 +361,12 @@ def recorded_paths(study: Path, folder: str | Path) -> list[str]:
     return sorted(str(place.relative_to(records))[: -len(".json")] for place in (records / folder).rglob("*.json"))
 
 
+def remove_artifact(study: Path, path: str | Path) -> None:
+    """Remove an artifact and its record, if they are there."""
+    (study / path).unlink(missing_ok=True)
+    record_path(study, path).unlink(missing_ok=True)
+
+
 def write_atomically(path: Path, content: bytes) -> None:
     """Write bytes under a temporary name, flush them to disk and rename: the path never holds half of them.
 

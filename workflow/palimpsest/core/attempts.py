@@ -7,6 +7,9 @@ attempt, and why, can be noted even when the disk is full.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +17,21 @@ BLOCK, ROOM = 4096, 2048
 """Bytes of a block, and how many are kept free behind the line with which an attempt begins."""
 LONGEST_OUTCOME = 200
 """Characters of an outcome, of at most twelve bytes each as JSON."""
+MEASURED = ("wall_clock_s", "probing_s", "peak_memory_bytes")
 Attempt = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Notes:
+    """What training tells of an attempt while it lasts; nothing is noted, unless it is said how.
+
+    Args:
+        resumed: told the step from which it goes on.
+        aside: gives a context; the time in it was spent on recording, and not on training.
+    """
+
+    resumed: Callable[[int], None] = lambda step: None
+    aside: Callable[[], AbstractContextManager[None]] = nullcontext
 
 
 def attempts_log(study: Path, run: str) -> Path:
@@ -25,8 +42,9 @@ def attempts_log(study: Path, run: str) -> Path:
 def read_attempts(study: Path, run: str) -> list[Attempt]:
     """The attempts of a run, oldest first: what their lines say, put together.
 
-    `{attempt, stage, started, host, resumed_at, outcome, ended, wall_clock_s, peak_memory_bytes}`; the outcome of one
-    that never ended is `killed`, and null is what is not known of it. A line that was torn by a kill is left out.
+    `{attempt, stage, started, host, resumed_at, outcome, ended, wall_clock_s, probing_s, peak_memory_bytes}`; the
+    outcome of one that never ended is `killed`, and null is what is not known of it. A line that was torn by a kill is
+    left out.
     """
     path = attempts_log(study, run)
     lines = path.read_text(errors="replace").splitlines() if path.is_file() else []
@@ -34,11 +52,11 @@ def read_attempts(study: Path, run: str) -> list[Attempt]:
     for line in filter(None, map(_parse, lines)):
         event = line["event"]
         if event == "started":
-            keys = ("resumed_at", "ended", "wall_clock_s", "peak_memory_bytes")
+            keys = ("resumed_at", "ended", *MEASURED)
             about = {"started": line.get("time"), "host": line.get("host"), "outcome": "killed"}
             found[line["attempt"]] = {key: line[key] for key in ("attempt", "stage")} | about | dict.fromkeys(keys)
         elif line["attempt"] in found:
-            keys = ("step",) if event == "resumed" else ("time", "outcome", "wall_clock_s", "peak_memory_bytes")
+            keys = ("step",) if event == "resumed" else ("time", "outcome", *MEASURED)
             names = {"step": "resumed_at", "time": "ended"}
             found[line["attempt"]].update({names.get(key, key): line[key] for key in keys if key in line})
     return list(found.values())

@@ -13,16 +13,15 @@ import torch
 from palimpsest.core.artifact import ROWS_AT_ONCE, Job
 from palimpsest.core.tables import TABLES
 from palimpsest.data.samples import read_samples
-from palimpsest.methods._hooks import Context
 from palimpsest.methods._method import Method, load_method
 from palimpsest.models._network import task_positions
 from palimpsest.plan.matrix import matrix_of_run
-from palimpsest.plan.schedule import earlier_tasks
 from palimpsest.training.checkpoint import read_checkpoint
 from palimpsest.training.exact import be_exact
 from palimpsest.training.learner import network_of
-from palimpsest.training.outputs import task_of_output, visible_outputs
+from palimpsest.training.predicting import Choice, choose, masks, prediction_context
 from palimpsest.training.stages import checkpoint_of, read_record
+from palimpsest.training.unbounded import as_told
 
 Columns = dict[str, Any]
 
@@ -39,7 +38,7 @@ def predict(job: Job, run: str, spec: dict[str, Any], numbers: Sequence[int]) ->
     """Rows of the table `predictions` for some stages of a run, as far as they are complete."""
     samples = _TestSamples(job, spec)
     be_exact(spec["numerics"]["threads"])
-    method = load_method(spec["method"], spec["hyperparameters"], "the run's specification")
+    method = as_told(load_method(spec["method"], spec["hyperparameters"], "the run's specification"), spec)
     schema = TABLES["predictions"].schema
     tables = [schema.empty_table()]
     for stage in (stage for stage in spec["stages"] if stage["stage"] in numbers):
@@ -74,7 +73,7 @@ def _predict(
     model = network_of(spec, stage, method)
     model.load_state_dict(content["model"])
     model.eval()
-    context, told = _context(spec, stage, model), spec["protocol"] == "task_incremental"
+    context, told = prediction_context(spec, stage, model), spec["protocol"] == "task_incremental"
     size = spec["numerics"]["evaluation_batch_size"]
     scores = torch.cat(
         [
@@ -82,60 +81,27 @@ def _predict(
             for inputs, tasks in samples.batches(size)
         ]
     )
-    labels, tasks = samples.labels, samples.tasks
-    predicted, log_probability = _choose(scores, labels, tasks, visible_outputs(spec, stage, spec["evaluation_mask"]))
-    in_task, in_task_log_probability = _choose(scores, labels, tasks, visible_outputs(spec, stage, "current"))
+    choices = {
+        protocol: choose(scores, samples.labels, samples.tasks, mask) for protocol, mask in masks(spec, stage).items()
+    }
+    own, in_task = choices[spec["protocol"]], choices["task_incremental"]
     return {
-        "stage": pa.array(np.full(len(labels), stage["stage"]), pa.int32()),
+        "stage": pa.array(np.full(len(samples.labels), stage["stage"]), pa.int32()),
         "task": samples.table["task"],
         "sample": samples.table["sample"],
         "label": samples.table["label"],
-        "predicted": predicted,
-        "predicted_in_task": in_task,
-        "label_log_probability": _finite(log_probability),
-        "label_log_probability_in_task": _finite(in_task_log_probability),
+        "predicted": _chosen(own),
+        "predicted_in_task": _chosen(in_task),
+        "label_log_probability": _finite(own.log_probability),
+        "label_log_probability_in_task": _finite(in_task.log_probability),
     }
 
 
-def _choose(
-    scores: torch.Tensor, labels: torch.Tensor, tasks: torch.Tensor, mask: torch.Tensor | None
-) -> tuple[pa.Array, np.ndarray]:
-    """Most probable output among those allowed, and the log-probability of the label among them.
-
-    There is no choice (null) where no output is allowed, as for the untrained model under `seen`, or a score is NaN.
-    """
-    allowed = scores if mask is None else scores.masked_fill(~mask[tasks], -torch.inf)
-    log_probabilities = torch.log_softmax(allowed, dim=1)
-    of_label = log_probabilities.gather(1, labels[:, None])[:, 0]
-    no_choice = torch.isneginf(allowed).all(dim=1) | torch.isnan(allowed).any(dim=1)
-    return pa.array(allowed.argmax(dim=1).numpy(), pa.int32(), mask=no_choice.numpy()), of_label.numpy()
+def _chosen(choice: Choice) -> pa.Array:
+    """Predicted outputs; null where there is no choice."""
+    return pa.array(choice.predicted, pa.int32(), mask=choice.predicted < 0)
 
 
 def _finite(values: np.ndarray) -> pa.Array:
     """Log-probabilities; null where the label was not among the outputs to choose from."""
     return pa.array(values, pa.float32(), mask=~np.isfinite(values))
-
-
-def _context(spec: dict[str, Any], stage: dict[str, Any], model: torch.nn.Module) -> Context:
-    def no_samples(*indices: Any) -> Any:
-        raise AssertionError("a prediction sees no training samples")
-
-    positions = task_positions(spec["tasks"])
-    return Context(
-        model=model,
-        hyperparameters=None,
-        facts=spec["inputs"],
-        stage=stage["stage"],
-        task=stage["task"],
-        tasks=tuple(positions[task] for task in stage["tasks"]),
-        seen=tuple(positions[task] for task in earlier_tasks(spec["stages"], stage)),
-        visit=stage["visit"],
-        key=(spec["seed"], ",".join(spec["order"]), spec["method"]),
-        mask=None,
-        task_of_output=task_of_output(spec),
-        n_samples=0,
-        samples=no_samples,
-        initial=no_samples,
-        n_steps=0,
-        epoch_steps=0,
-    )

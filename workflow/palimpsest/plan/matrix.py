@@ -18,13 +18,22 @@ def matrix_of_run(predictions: Iterable[pa.RecordBatch], spec: dict[str, Any]) -
     construction: its cell is left out, as not measured.
     """
     trained = {stage["stage"]: stage["task"] for stage in spec["stages"]}
-    there = {stage["stage"]: _reachable(spec, stage) for stage in spec["stages"]}
-    limited = [spec["protocol"]] if spec["evaluation_mask"] == "seen" else []
-    limited = [spec["protocol"], "task_incremental"] if spec["model"]["head"] == "expanding" else limited
-    return matrix(predictions, spec["protocol"], trained, dict.fromkeys(limited, there))
+    measured = {
+        protocol: {stage["stage"]: measured_tasks(spec, stage, protocol) for stage in spec["stages"]}
+        for protocol in (spec["protocol"], "task_incremental")
+    }
+    return matrix(predictions, spec["protocol"], trained, measured)
 
 
-def _reachable(spec: dict[str, Any], stage: dict[str, Any]) -> list[str]:
-    """Tasks all of whose outputs belong to tasks that the model of a stage was trained on."""
+def measured_tasks(spec: dict[str, Any], stage: dict[str, Any], protocol: str) -> list[str]:
+    """Tasks on which accuracy after or in a stage is measured; on the others it could only be 0.
+
+    Args:
+        spec, stage: the run's specification, and the stage in it.
+        protocol: under which predictions are read.
+    """
+    comes_with_its_task = spec["model"]["head"] == "expanding"
+    if not comes_with_its_task and (protocol != spec["protocol"] or spec["evaluation_mask"] != "seen"):
+        return list(spec["tasks"])
     outputs = {output for task in seen_tasks(spec["stages"], stage) for output in spec["tasks"][task]}
     return [task for task, own in spec["tasks"].items() if outputs.issuperset(own)]

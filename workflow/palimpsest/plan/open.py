@@ -7,11 +7,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO
 
-from palimpsest.core.artifact import record_path, recorded_paths
+from palimpsest.core.artifact import record_path, recorded_paths, remove_artifact
 from palimpsest.core.errors import ArtifactError, StudyError
 from palimpsest.core.exclusive import hold
 from palimpsest.plan.grid import Grid
 from palimpsest.plan.lock import open_lock
+from palimpsest.plan.probing import Recording
 from palimpsest.plan.study import Study, read_study
 
 
@@ -84,34 +85,28 @@ def forget_what_is_stale(folder: Path, lock: Path, grid: Grid, programs: Mapping
     for path in codes.rglob("*.json"):
         program = programs.get(str(path.relative_to(codes).with_suffix("")))
         if program is None or path.read_bytes() != program.encode():
-            _forget(folder, path)
+            remove_artifact(folder, path.relative_to(folder))
     if _bytes(folder / "plan" / "lock.json") != lock.read_bytes():
-        _forget(folder, folder / "plan" / "lock.json")
+        remove_artifact(folder, "plan/lock.json")
     for run in grid.runs.values():
         for number in run.stage_numbers:
             path = folder / "runs" / run.run / f"stage-{number}.json"
-            if path.is_file() and not _is_whole(folder, path, run.spec_hash):
-                _forget(folder, path)
+            if path.is_file() and not _is_whole(folder, path, run.spec_hash, grid.recording(run.method)):
+                remove_artifact(folder, path.relative_to(folder))
     page = folder / "report" / "index.html"
     if not all((folder / path).is_file() for path in recorded_paths(folder, "report")):
-        _forget(folder, page)
+        remove_artifact(folder, page.relative_to(folder))
 
 
-def _is_whole(folder: Path, path: Path, spec_hash: str) -> bool:
-    """Whether a stage's record is of the planned run, and every file that it names lies there with a record."""
+def _is_whole(folder: Path, path: Path, spec_hash: str, recording: Recording) -> bool:
+    """Whether a stage's record is of the planned run, records what is planned, and has all its files with records."""
     try:
         record = json.loads(path.read_bytes())
         files = [path.relative_to(folder), *(path.relative_to(folder).with_name(name) for name in record["files"])]
-        return record["lineage"]["spec"] == spec_hash and all(
-            (folder / file).is_file() and record_path(folder, file).is_file() for file in files
-        )
+        planned = (record["lineage"]["spec"], record["recording"]) == (spec_hash, recording)
+        return planned and all((folder / file).is_file() and record_path(folder, file).is_file() for file in files)
     except (ValueError, KeyError, TypeError):
         return False
-
-
-def _forget(folder: Path, path: Path) -> None:
-    path.unlink(missing_ok=True)
-    record_path(folder, path.relative_to(folder)).unlink(missing_ok=True)
 
 
 def _bytes(path: Path) -> bytes:

@@ -9,11 +9,13 @@ Recording = dict[str, Any]
 """What a run records beside its steps, `{probes, prequential}`: the study's section of the name (or null), and a bool.
 It changes no other byte of the run, and so is no part of its specification."""
 NOTHING: Recording = {"probes": None, "prequential": False}
+RECORDED = tuple(NOTHING)
+"""Tables that a stage has beside its steps, if it was to record them."""
 
 
 def tables_of(recording: Recording) -> list[str]:
     """Names of the tables that a run records beside its steps."""
-    return [name for name in ("probes", "prequential") if recording[name]]
+    return [name for name in RECORDED if recording[name]]
 
 
 def is_due(probes: Mapping[str, Any], batch: int, before: int, seen: int) -> bool:

@@ -379,8 +379,8 @@ class Study(Section):
     boundaries: Literal["told", "hidden"] = Field(
         "told",
         description="`hidden`: a stream read once, in which nothing tells a method when a task ends. It needs "
-        "`epochs: 1`, `reset_optimizer: false`, `schedule: constant`, `training_mask: all`, and methods that need no "
-        "boundaries; metrics that need them are undefined.",
+        "`epochs: 1`, `reset_optimizer: false`, `schedule: constant`, `training_mask: all`, one shared head, and "
+        "methods that need no boundaries; metrics that need them are undefined.",
     )
     analysis: Analysis
     execution: Execution = Field(default_factory=Execution)
@@ -411,6 +411,8 @@ class Study(Section):
             "training.reset_optimizer: false": training.reset_optimizer,
             "training.schedule: constant": training.schedule != "constant",
             "training_mask: all": self.training_mask != "all",
+            "model.head: shared": self.model.head != "shared",
+            "model.reset_new_outputs: false": self.model.reset_new_outputs,
         }
         needed = [field for field, tells in telling.items() if tells]
         if self.boundaries == "hidden" and needed:

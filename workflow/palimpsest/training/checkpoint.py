@@ -21,6 +21,7 @@ from palimpsest.core.artifact import Job
 from palimpsest.core.hashing import canonical_json
 
 _TENSOR, _NUMBER = "$tensor", "$number"
+_MEASURED = {"loss", "learning_rate", "gradient_norm", "loss_sum"}
 
 
 def write_checkpoint(job: Job, path: str, content: dict[str, Any]) -> str:
@@ -46,6 +47,19 @@ def decode(path: Path) -> dict[str, Any]:
         skeleton = json.loads(file.metadata()["lineage"])["content"]
         tensors = {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118 - not a dict
     return _put_in_tensors(skeleton, tensors)
+
+
+def tensors_of(columns: dict[str, list[Any]]) -> dict[str, torch.Tensor]:
+    """Columns of numbers as tensors, for a resume file: int64, or float64 for those that hold measured values."""
+    return {
+        name: torch.tensor(values, dtype=torch.float64 if name in _MEASURED else torch.int64)
+        for name, values in columns.items()
+    }
+
+
+def lists_of(tensors: dict[str, torch.Tensor]) -> dict[str, list[Any]]:
+    """The columns again."""
+    return {name: values.tolist() for name, values in tensors.items()}
 
 
 def _take_out_tensors(value: Any, path: str, tensors: dict[str, torch.Tensor]) -> Any:

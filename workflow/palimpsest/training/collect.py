@@ -6,22 +6,25 @@ from typing import Any
 
 import pyarrow as pa
 
-from palimpsest.core.artifact import Job
+from palimpsest.core.artifact import Job, remove_artifact
 from palimpsest.core.attempts import read_attempts
 from palimpsest.core.tables import TABLES
-from palimpsest.training.stages import read_record
+from palimpsest.plan.probing import RECORDED, Recording
+from palimpsest.training.stages import Record, read_record
 
 
-def collect_run(job: Job, run: str, numbers: list[int]) -> None:
-    """Write `steps.parquet` and `outcome.parquet` of a run from its stages, and its attempts as telemetry."""
+def collect_run(job: Job, run: str, numbers: list[int], recording: Recording) -> None:
+    """Write `steps.parquet`, `outcome.parquet` and what was recorded of a run, and its attempts as telemetry.
+
+    A table that a run recorded earlier, and that is asked for no more, is removed: nothing may be computed from it.
+    """
     folder = f"runs/{run}"
     records = [read_record(job, folder, number) for number in numbers]
-    names = [name for record in records for name in record["files"] if name.endswith(".steps.parquet")]
-    job.write_table(
-        f"{folder}/steps.parquet",
-        "steps",
-        pa.concat_tables([job.read_table(f"{folder}/{name}", "steps") for name in names]),
-    )
+    for name in ("steps", *RECORDED):
+        if name == "steps" or recording[name]:
+            job.write_table(f"{folder}/{name}.parquet", name, _of_stages(job, folder, records, name))
+        else:
+            remove_artifact(job.study, f"{folder}/{name}.parquet")
     # The stages of a reference may be independent of one another: one that ended counts, wherever it stands.
     outcome = next((record for record in records if record["status"] == "ended"), records[-1])
     job.write_table(
@@ -35,6 +38,13 @@ def collect_run(job: Job, run: str, numbers: list[int]) -> None:
         },
     )
     job.write_telemetry(f"telemetry/{run}.parquet", "telemetry", _attempts(job, run))
+
+
+def _of_stages(job: Job, folder: str, records: list[Record], name: str) -> pa.Table:
+    """Rows of a table of all stages; none of a stage that was not trained."""
+    files = [file for record in records for file in record["files"] if file.endswith(f".{name}.parquet")]
+    tables = [job.read_table(f"{folder}/{file}", name) for file in files]
+    return pa.concat_tables([TABLES[name].schema.empty_table(), *tables])
 
 
 def _attempts(job: Job, run: str) -> dict[str, list[Any]]:

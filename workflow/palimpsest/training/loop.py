@@ -50,6 +50,7 @@ def train_stage(
     training: dict[str, Any],
     seed: int,
     result: Trained,
+    before_step: Callable[[Batch], None],
     after_step: Callable[[], None],
     after_epoch: Callable[[], None],
 ) -> None:
@@ -62,6 +63,7 @@ def train_stage(
         training: the study's section: batch size and epochs.
         seed: the unit's seed, which with task, visit and epoch fixes the mini-batches.
         result: what the stage came to so far; new, if it begins here.
+        before_step: called with each mini-batch before the model is trained on it; leaves learner and result alone.
         after_step, after_epoch: called when learner and result are consistent; the first may raise to stop here.
     """
     counter, size = StepCounter(method), training["batch_size"]
@@ -72,6 +74,7 @@ def train_stage(
         shuffled = generator("batches", seed, context.task, context.visit, learner.epoch).permutation(context.n_samples)
         for start in range(learner.batch * size, context.n_samples, size):
             batch = _take(context, shuffled[start : start + size], learner.epoch)
+            before_step(batch)
             now = _at(context, learner.step + 1, learner)
             result.reason = _step(learner, method, now, batch, counter, result.steps)
             if result.reason:

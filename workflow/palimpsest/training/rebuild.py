@@ -12,17 +12,17 @@ from pathlib import Path
 from typing import Any
 
 from palimpsest.core.artifact import RECORDS, Job, record_path
+from palimpsest.core.attempts import Notes
 from palimpsest.core.errors import ArtifactError
-from palimpsest.training.stages import checkpoint_of, record_of, train_stages
+from palimpsest.plan.probing import Recording
+from palimpsest.training.stages import Record, checkpoint_of, record_of, train_stages
 
 
 def rebuild_stage(job: Job, run: str, spec: dict[str, Any], number: int, say: Callable[[str], None]) -> dict[str, str]:
     """Train one stage again from its parent's checkpoint and put its files in place.
 
     Args:
-        job: of the rule train; its specification is the run's.
-        run, spec, say: as of `training.stages.train_stages`.
-        number: the stage.
+        job, run, spec, number, say: as of `trained_again`.
 
     Returns:
         SHA-256 of each file, by its path in the study; all equal to the recorded ones.
@@ -36,37 +36,48 @@ def rebuild_stage(job: Job, run: str, spec: dict[str, Any], number: int, say: Ca
         raise _error(
             job, record, "a stage of the run that has a record", "none", "run snakemake: it trains what is missing"
         )
-    recorded = json.loads(record.read_bytes())["files"]
-    with stage_made_again(job, run, spec, number, say, within=job.study) as (scratch, made):
-        if made != recorded:
+    recorded = json.loads(record.read_bytes())
+    with stage_made_again(job, run, spec, number, recorded["recording"], say, within=job.study) as (scratch, made):
+        if made["files"] != recorded["files"]:
             raise _error(
-                job, record, f"files {recorded}", f"files {made}", "find out what changed: nothing was replaced"
+                job,
+                record,
+                f"files {recorded['files']}",
+                f"files {made['files']}",
+                "find out what changed: nothing was replaced",
             )
-        for name in recorded:
+        for name in recorded["files"]:
             for path in (Path(folder) / name, RECORDS / f"{folder}/{name}.json"):
                 (scratch.study / path).replace(job.study / path)
-    return {f"{folder}/{name}": digest for name, digest in recorded.items()}
+    return {f"{folder}/{name}": digest for name, digest in recorded["files"].items()}
 
 
 @contextmanager
 def stage_made_again(
-    job: Job, run: str, spec: dict[str, Any], number: int, say: Callable[[str], None], within: Path | None = None
-) -> Iterator[tuple[Job, dict[str, str]]]:
+    job: Job,
+    run: str,
+    spec: dict[str, Any],
+    number: int,
+    recording: Recording,
+    say: Callable[[str], None],
+    within: Path | None = None,
+) -> Iterator[tuple[Job, Record]]:
     """Train one stage again from its parent's checkpoint, in a folder of its own that is there as long as the context.
 
     Args:
         job, run, spec, number, say: as of `rebuild_stage`; the study is only read.
+        recording: what is recorded beside the steps.
         within: where that folder is made; among the system's temporary ones if left out.
 
     Yields:
-        A job in that folder, and the SHA-256 of each file that the stage left there, by its name.
+        A job in that folder, and the record of the stage that was made there.
     """
     (stage,) = (stage for stage in spec["stages"] if stage["stage"] == number)
     with tempfile.TemporaryDirectory(dir=within, prefix=".rebuild-") as place:
         scratch = replace(job, study=Path(place), parents=dict(job.parents))
         _prepare(job.study, scratch.study, f"runs/{run}", stage["parent"])
-        train_stages(scratch, run, spec, [number], lambda stage: nullcontext(lambda step: None), lambda: "go", say)
-        yield scratch, json.loads((scratch.study / record_of(f"runs/{run}", number)).read_bytes())["files"]
+        train_stages(scratch, run, spec, [number], recording, lambda stage: nullcontext(Notes()), lambda: "go", say)
+        yield scratch, json.loads((scratch.study / record_of(f"runs/{run}", number)).read_bytes())
 
 
 def _prepare(study: Path, scratch: Path, folder: str, parent: int | None) -> None:

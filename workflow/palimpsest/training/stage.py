@@ -12,18 +12,22 @@ import pyarrow.compute as pc
 import torch
 
 from palimpsest.core.artifact import Job
+from palimpsest.core.attempts import Notes
 from palimpsest.core.errors import StoppedError
 from palimpsest.data.samples import read_samples
 from palimpsest.methods._hooks import Batch, Context
 from palimpsest.methods._method import Method, load_method
 from palimpsest.models._network import task_positions
+from palimpsest.plan.probing import Recording
 from palimpsest.plan.schedule import earlier_tasks
-from palimpsest.training.checkpoint import read_checkpoint, write_checkpoint
+from palimpsest.training.checkpoint import lists_of, read_checkpoint, tensors_of, write_checkpoint
 from palimpsest.training.exact import be_exact
 from palimpsest.training.learner import Learner, fresh_learner, network_of
 from palimpsest.training.loop import Trained, train_stage
 from palimpsest.training.outputs import task_of_output, visible_outputs
+from palimpsest.training.recorder import Recorder
 from palimpsest.training.resume import Resume
+from palimpsest.training.unbounded import as_told
 
 Ask = Callable[[], Literal["go", "save", "stop"]]
 """Asked after every step: go on, write the resume file first, or write it and stop."""
@@ -34,10 +38,11 @@ def train_one_stage(
     run: str,
     spec: dict[str, Any],
     stage: dict[str, Any],
+    recording: Recording,
     key: str,
     ask: Ask,
     say: Callable[[str], None],
-    resumed: Callable[[int], None],
+    notes: Notes,
 ) -> tuple[dict[str, Any], dict[str, str]]:
     """Train a stage, from where a killed attempt left it, and write its checkpoint and tables.
 
@@ -45,10 +50,11 @@ def train_one_stage(
         job: of the stage; checkpoints that it reads become its parents.
         run: `METHOD/UNIT`.
         spec, stage: the run's specification, and the stage in it.
+        recording: what is recorded beside the steps.
         key: hash of all that the stage's bytes depend on, by which a resume file is known.
         ask: see `Ask`.
         say: prints one line of progress.
-        resumed: told the step from which a killed attempt is gone on with.
+        notes: told of a resumption, and of the time that recording takes.
 
     Returns:
         What the record says of the outcome, and the SHA-256 of each file written beside it.
@@ -57,35 +63,38 @@ def train_one_stage(
         StoppedError: `ask` said stop; the resume file is written.
     """
     be_exact(spec["numerics"]["threads"])
-    method = load_method(spec["method"], spec["hyperparameters"], "the run's specification")
+    method = as_told(load_method(spec["method"], spec["hyperparameters"], "the run's specification"), spec)
     samples = _Samples(job, spec, stage)
     learner = fresh_learner(spec, stage, method, spec["training"]["epochs"] * _steps_of_epoch(spec, len(samples)))
     context = _context(spec, stage, method, learner, samples)
     resume = Resume(job.study, run, stage["stage"], key, say)
-    trained = _begin(job, run, spec, stage, learner, method, context, resume)
+    recorder = Recorder(job, spec, stage, recording, learner, method, context.epoch_steps, notes.aside)
+    trained = _begin(job, run, spec, stage, learner, method, context, resume, recorder)
     if trained.begun:
-        resumed(learner.step)
+        notes.resumed(learner.step)
 
     def after_step() -> None:
+        recorder.after_step()
         wish = ask()
         if wish != "go":
-            resume.keep({**learner.content(), "trained": _content(trained)})
+            resume.keep({**learner.content(), "trained": _content(trained), "recorded": recorder.content()})
         if wish == "stop":
             raise StoppedError(f"stage {stage['stage']} stopped after step {learner.step}; start again to go on")
 
     def after_epoch() -> None:
         say(f"stage {stage['stage']} ({stage['task']}): epoch {learner.epoch} of {spec['training']['epochs']}")
 
-    train_stage(learner, method, context, spec["training"], spec["seed"], trained, after_step, after_epoch)
+    moments = (recorder.before_step, after_step, after_epoch)
+    train_stage(learner, method, context, spec["training"], spec["seed"], trained, *moments)
     if trained.status == "complete" and not _finite(learner):
         trained.status, trained.reason = "ended", f"numerical: a weight is not finite after step {learner.step}"
-    files = _write_files(job, f"runs/{run}", stage["stage"], learner, trained)
+    files = _write_files(job, f"runs/{run}", stage["stage"], learner, trained, recorder)
     outcome = {
         "status": trained.status,
         "ended_in": stage["stage"] if trained.status == "ended" else None,
         "step": learner.step,
         "reason": trained.reason,
-        "counted": _counted(learner, trained),
+        "counted": _counted(learner, trained) | {"flops_probing": recorder.predictor.flops},
     }
     return outcome, files
 
@@ -99,6 +108,7 @@ def _begin(
     method: Method,
     context: Context,
     resume: Resume,
+    recorder: Recorder,
 ) -> Trained:
     """Bring the learner to where the stage begins, or to where a killed attempt left it."""
     if stage["parent"] is None:
@@ -112,6 +122,7 @@ def _begin(
     if left is None:
         return Trained()
     learner.resume_from(left)
+    recorder.restore(left["recorded"])
     resume.say(f"stage {stage['stage']}: resumed after step {learner.step}")
     return _trained(left["trained"])
 
@@ -120,13 +131,11 @@ def _content(trained: Trained) -> dict[str, Any]:
     """The steps so far, for a resume file: numbers as tensors, and the name of the task once."""
     columns = dict(trained.steps)
     (task,) = set(columns.pop("task"))
-    floats = {"loss", "learning_rate", "gradient_norm"}
-    kinds = {name: torch.float64 if name in floats else torch.int64 for name in columns}
-    return {"task": task, "steps": {name: torch.tensor(v, dtype=kinds[name]) for name, v in columns.items()}}
+    return {"task": task, "steps": tensors_of(columns)}
 
 
 def _trained(content: dict[str, Any]) -> Trained:
-    columns = {name: values.tolist() for name, values in content["steps"].items()}
+    columns = lists_of(content["steps"])
     return Trained(steps={**columns, "task": [content["task"]] * len(columns["step"])})
 
 
@@ -177,9 +186,11 @@ def _context(
     )
 
 
-def _write_files(job: Job, folder: str, number: int, learner: Learner, trained: Trained) -> dict[str, str]:
+def _write_files(
+    job: Job, folder: str, number: int, learner: Learner, trained: Trained, recorder: Recorder
+) -> dict[str, str]:
     steps = f"{folder}/stage-{number}.steps.parquet"
-    files = {steps: job.write_table(steps, "steps", trained.steps)}
+    files = {steps: job.write_table(steps, "steps", trained.steps), **recorder.write(folder, number)}
     if trained.status == "complete":
         checkpoint = f"{folder}/stage-{number}.safetensors"
         files[checkpoint] = write_checkpoint(job, checkpoint, learner.content())

@@ -14,19 +14,22 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from pathlib import Path
 from typing import Any
 
 from palimpsest.core.artifact import Job, write_atomically
+from palimpsest.core.attempts import Notes
 from palimpsest.core.errors import ArtifactError
 from palimpsest.core.exclusive import hold
 from palimpsest.core.hashing import canonical_json, hash_file, hash_json
 from palimpsest.data.samples import INPUTS, TABLE
+from palimpsest.plan.probing import RECORDED, Recording
 from palimpsest.training.machine import kind_of_machine
 
 Record = dict[str, Any]
-Observe = Callable[[int], AbstractContextManager[Callable[[int], None]]]
+Observe = Callable[[int], AbstractContextManager[Notes]]
 """Called with a stage that is about to be trained; its context notes when the attempt began and how it ended, and gives
-a function that notes the step from which the attempt goes on."""
+what training tells of it meanwhile."""
 
 
 def train_stages(
@@ -34,6 +37,7 @@ def train_stages(
     run: str,
     spec: dict[str, Any],
     numbers: list[int],
+    recording: Recording,
     observe: Observe,
     ask: Callable[[], str],
     say: Callable[[str], None],
@@ -45,6 +49,7 @@ def train_stages(
         run: `METHOD/UNIT`.
         spec: the run's specification (`plan.grid.complete_spec`).
         numbers: the stages, ascending; the parent of the first is there already, or it has none.
+        recording: what is recorded beside the steps; a stage that recorded something else is trained again.
         observe: see `Observe`.
         ask: asked after every step, see `training.stage.Ask`.
         say: prints one line of progress.
@@ -55,10 +60,12 @@ def train_stages(
         for path in (TABLE, INPUTS):
             job.locate(path)
         for stage in (stage for stage in spec["stages"] if stage["stage"] in numbers):
-            _bring(job, run, spec, stage, observe, ask, say)
+            _bring(job, run, spec, stage, recording, observe, ask, say)
 
 
-def abandon_stages(job: Job, run: str, spec: dict[str, Any], reason: str, say: Callable[[str], None]) -> list[int]:
+def abandon_stages(
+    job: Job, run: str, spec: dict[str, Any], recording: Recording, reason: str, say: Callable[[str], None]
+) -> list[int]:
     """Record that a run's missing stages will not come, so that the study can be completed without it.
 
     The first stage without a record, and all after it, are recorded as `ended` with the reason `infrastructure: …`; the
@@ -66,7 +73,7 @@ def abandon_stages(job: Job, run: str, spec: dict[str, Any], reason: str, say: C
 
     Args:
         job: of the rule train; its specification is the run's.
-        run, spec, say: as of `train_stages`.
+        run, spec, recording, say: as of `train_stages`.
         reason: why, in the user's words.
 
     Returns:
@@ -92,10 +99,7 @@ def abandon_stages(job: Job, run: str, spec: dict[str, Any], reason: str, say: C
         missing = [s for s in spec["stages"] if not (job.study / record_of(folder, s["stage"])).is_file()]
         for stage in missing:
             stage_job = job.fork(stage=stage["stage"])
-            parent = stage["parent"]
-            before = None if parent is None else read_record(stage_job, folder, parent)
-            if before is not None and before["status"] == "complete":
-                stage_job.locate(checkpoint_of(folder, parent))
+            before = _parent(stage_job, folder, stage["parent"])
             first = missing[0]["stage"] if before is None or before["status"] == "complete" else before["ended_in"]
             outcome = {
                 "status": "ended",
@@ -104,7 +108,7 @@ def abandon_stages(job: Job, run: str, spec: dict[str, Any], reason: str, say: C
                 "reason": f"infrastructure: {reason}",
                 "counted": {},
             }
-            _write_record(stage_job, folder, stage["stage"], spec, outcome, files={})
+            _write_record(stage_job, folder, stage["stage"], spec, recording, outcome, files={})
             say(f"stage {stage['stage']}: given up")
     return [stage["stage"] for stage in missing]
 
@@ -142,35 +146,73 @@ def _bring(
     run: str,
     spec: dict[str, Any],
     stage: dict[str, Any],
+    recording: Recording,
     observe: Observe,
     ask: Callable[[], str],
     say: Callable[[str], None],
 ) -> None:
-    folder, number, parent = f"runs/{run}", stage["stage"], stage["parent"]
+    folder, number = f"runs/{run}", stage["stage"]
     stage_job = job.fork(stage=number)
-    before = None if parent is None else read_record(stage_job, folder, parent)
+    before = _parent(stage_job, folder, stage["parent"])
     if before is not None and before["status"] == "ended":
         outcome = {key: before[key] for key in ("status", "ended_in", "step", "reason")}
-        _write_record(stage_job, folder, number, spec, outcome | {"counted": {}}, files={})
+        _write_record(stage_job, folder, number, spec, recording, outcome | {"counted": {}}, files={})
         say(f"stage {number}: the run ended in stage {before['ended_in']} ({before['reason']})")
         return
-    if parent is not None:
+    if before is not None:
         _require_same_machine(stage_job, folder, before, spec)
-        stage_job.locate(checkpoint_of(folder, parent))
-    expected = _frame(stage_job, number, spec)
-    accepted = _accepted(stage_job, folder, number, expected)
-    if accepted is not None:
-        stage_job.write_json(record_of(folder, number), accepted, kind="stage")
+    expected = _frame(stage_job, number, spec, recording)
+    earlier = _kept(stage_job, folder, number, expected)
+    if earlier is not None and earlier["recording"] == recording and _is_whole(stage_job, folder, earlier):
+        stage_job.write_json(record_of(folder, number), earlier, kind="stage")
         say(f"stage {number}: accepted as it stands")
         return
-    with observe(number) as resumed:
+    with observe(number) as notes:
         from palimpsest.training.resume import Resume
         from palimpsest.training.stage import train_one_stage
 
         key = hash_json(expected)
-        outcome, files = train_one_stage(stage_job, run, spec, stage, key, ask, say, resumed)
-        _write_record(stage_job, folder, number, spec, outcome, files)
+        outcome, files = train_one_stage(stage_job, run, spec, stage, recording, key, ask, say, notes)
+        if earlier is not None:
+            require_same_run(stage_job.study / record_of(folder, number), earlier["files"], files)
+        _write_record(stage_job, folder, number, spec, recording, outcome, files)
         Resume(job.study, run, number, key, say).remove()
+
+
+def _parent(job: Job, folder: str, parent: int | None) -> Record | None:
+    """The record of the stage before, if there is one.
+
+    What becomes a parent of the job is the checkpoint, or the record where the run ended: the record of a complete
+    stage also tells of probes, and no byte of a run may depend on them.
+    """
+    if parent is None:
+        return None
+    before = read_record(job.fork(), folder, parent)
+    if before["status"] == "complete":
+        job.locate(checkpoint_of(folder, parent))
+        return before
+    return read_record(job, folder, parent)
+
+
+def require_same_run(where: Path, recorded: dict[str, str], made: dict[str, str]) -> None:
+    """Compare what training made with what it made before: all files but those that `plan.probing` names.
+
+    Raises:
+        ArtifactError: a file has another hash, or only one of the two has it.
+    """
+    first, second = (
+        {name: digest for name, digest in files.items() if name.split(".")[1] not in RECORDED}
+        for files in (recorded, made)
+    )
+    if first != second:
+        raise ArtifactError(
+            "a stage that was trained again did not come to the bytes to which it came before",
+            where=str(where),
+            expected=f"files {first}",
+            got=f"files {second}",
+            next="find out what changed (a hook that draws from a global generator, a `predict` that changes the model "
+            "or its state); then remove the run's folder to train it anew",
+        )
 
 
 def _require_same_machine(job: Job, folder: str, before: Record, spec: dict[str, Any]) -> None:
@@ -185,21 +227,31 @@ def _require_same_machine(job: Job, folder: str, before: Record, spec: dict[str,
         )
 
 
-def _frame(job: Job, number: int, spec: dict[str, Any]) -> Record:
+def _frame(job: Job, number: int, spec: dict[str, Any], recording: Recording) -> Record:
     """What of a record is known before the stage is trained."""
-    return {"stage": number, "lineage": job.lineage(), "machine": kind_of_machine(spec["numerics"]["threads"])}
+    machine = kind_of_machine(spec["numerics"]["threads"])
+    return {"stage": number, "lineage": job.lineage(), "machine": machine, "recording": recording}
 
 
 def _write_record(
-    job: Job, folder: str, number: int, spec: dict[str, Any], outcome: Record, files: dict[str, str]
+    job: Job,
+    folder: str,
+    number: int,
+    spec: dict[str, Any],
+    recording: Recording,
+    outcome: Record,
+    files: dict[str, str],
 ) -> None:
-    record = {**_frame(job, number, spec), **outcome, "files": files}
+    record = {**_frame(job, number, spec, recording), **outcome, "files": files}
     write_atomically(job.study / folder / ".accepted" / f"stage-{number}.json", canonical_json(record))
     job.write_json(record_of(folder, number), record, kind="stage")
 
 
-def _accepted(job: Job, folder: str, number: int, expected: Record) -> Record | None:
-    """The copy of a stage's record, if it is of this program, data and parent, and all its files are as they were."""
+def _kept(job: Job, folder: str, number: int, expected: Record) -> Record | None:
+    """The copy of a stage's record, if it is of this program, data and parent, whatever it recorded beside its steps.
+
+    A stage that was given up recorded nothing and never will: it is as if that had been asked for.
+    """
     copy = job.study / folder / ".accepted" / f"stage-{number}.json"
     if not copy.is_file():
         return None
@@ -207,8 +259,14 @@ def _accepted(job: Job, folder: str, number: int, expected: Record) -> Record | 
         record = json.loads(copy.read_bytes())
     except ValueError:
         return None
-    if not isinstance(record, dict) or any(record.get(key) != value for key, value in expected.items()):
+    if not isinstance(record, dict) or record.keys() < {*expected, "files"}:
         return None
+    if any(record[key] != value for key, value in expected.items() if key != "recording"):
+        return None
+    return record if record["files"] else record | {"recording": expected["recording"]}
+
+
+def _is_whole(job: Job, folder: str, record: Record) -> bool:
+    """Whether all files that a record names are as they were."""
     places = {job.study / folder / name: digest for name, digest in record["files"].items()}
-    whole = all(place.is_file() and hash_file(place) == digest for place, digest in places.items())
-    return record if whole else None
+    return all(place.is_file() and hash_file(place) == digest for place, digest in places.items())

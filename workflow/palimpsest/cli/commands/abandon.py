@@ -20,8 +20,8 @@ def command(
     from palimpsest.cli.one_run import open_run
     from palimpsest.training.stages import abandon_stages
 
-    job, spec = open_run(results, study, run)
-    given_up = abandon_stages(job, run, spec, reason, lambda line: print(f"{run}: {line}"))
+    job, spec, recording = open_run(results, study, run)
+    given_up = abandon_stages(job, run, spec, recording, reason, lambda line: print(f"{run}: {line}"))
     print(
         f"{len(given_up)} stages given up; envs/run snakemake goes on" if given_up else "nothing is missing of this run"
     )

@@ -20,7 +20,7 @@ def command(
     from palimpsest.cli.numerics import pin_numerics
     from palimpsest.cli.one_run import open_run
 
-    job, spec = open_run(results, study, run)
+    job, spec, _ = open_run(results, study, run)
     pin_numerics(spec["numerics"]["threads"])
     from palimpsest.training.rebuild import rebuild_stage
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from typing import Annotated
 
 import typer
 
 from palimpsest.cli.begin import CodeFile, StudyFolder, begin
-from palimpsest.cli.runs import Method, Shared, Units, each_run, modules_of, threads_of
+from palimpsest.cli.runs import Method, Recorded, Shared, Units, each_run, modules_of, threads_of
 
 
 def command(
@@ -18,6 +19,7 @@ def command(
     shared: Shared,
     units: Units,
     stages: Annotated[str, typer.Option(help="Stages to train, such as 1,2,3.")],
+    recording: Recorded,
     checkpoint_seconds: Annotated[float, typer.Option(help="Least time between two resume files.")] = 60.0,
 ) -> None:
     """Train stages of runs; those that stand already are accepted, and a killed one goes on where it was."""
@@ -37,7 +39,7 @@ def command(
             print(f"{run}: {line}", file=sys.stderr, flush=True)
 
         try:
-            train_stages(run_job, run, spec, numbers, Attempts(study, run), pace, say)
+            train_stages(run_job, run, spec, numbers, json.loads(recording), Attempts(study, run), pace, say)
         except StoppedError as error:
             say(str(error))
             raise typer.Exit(pace.exit_code) from None

@@ -1,0 +1,131 @@
+"""Probes: accuracy on held-out samples while a stage trains."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow.compute as pc
+import torch
+
+from palimpsest.core.artifact import Job
+from palimpsest.core.streams import generator
+from palimpsest.core.tables import TABLES
+from palimpsest.data.samples import read_samples
+from palimpsest.models._network import task_positions
+from palimpsest.plan.matrix import measured_tasks
+from palimpsest.plan.probing import is_due
+from palimpsest.plan.schedule import earlier_tasks
+from palimpsest.training.predicting import Choice, Predictor
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """Held-out samples of one task.
+
+    Args:
+        inputs: of all samples, mapped into memory.
+        rows: which of them.
+        labels: theirs, `[row]` int64.
+        position: of the task.
+    """
+
+    inputs: np.ndarray
+    rows: np.ndarray
+    labels: np.ndarray
+    position: int
+
+    def predict(self, predictor: Predictor, size: int) -> dict[str, Choice]:
+        """Choices by protocol, predicted `size` samples at a time."""
+        parts = [slice(start, start + size) for start in range(0, len(self.rows), size)]
+        found = [predictor(*self._batch(part)) for part in parts]
+        return {protocol: Choice.joined([choices[protocol] for choices in found]) for protocol in found[0]}
+
+    def _batch(self, part: slice) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        labels = torch.from_numpy(self.labels[part])
+        return torch.from_numpy(self.inputs[self.rows[part]]), labels, torch.full_like(labels, self.position)
+
+
+class Probes:
+    """The probes of one stage.
+
+    A cell is a protocol, a task and a group of its samples: `all`, those of `old` classes (of the stages from which
+    this one descends) and those of `new` ones, which come with it. A task that could only be wrong, since no prediction
+    may choose its outputs yet, has no cells.
+
+    Args:
+        job: reads the samples.
+        spec, stage: the run's specification, and the stage in it.
+        section: the study's section `probes`.
+        predictor: predicts with the run's model.
+    """
+
+    def __init__(
+        self, job: Job, spec: dict[str, Any], stage: dict[str, Any], section: dict[str, Any], predictor: Predictor
+    ) -> None:
+        self.stage, self.section, self.predictor = stage["stage"], section, predictor
+        self.size = spec["numerics"]["evaluation_batch_size"]
+        # A union is named by its tasks in order: the newest one is the last.
+        tasks = list(spec["tasks"]) if section["tasks"] == "all" else stage["tasks"][-1:]
+        self.held_out = _held_out(job, spec, tasks, section)
+        self.members = {
+            (protocol, task, group): members
+            for protocol in predictor.masks
+            for task in measured_tasks(spec, stage, protocol)
+            if task in self.held_out
+            for group, members in _groups(spec, stage, self.held_out[task].labels).items()
+        }
+        self.taken: dict[str, list[Any]] = {"batch": [], "samples_seen": [], "n_correct": [], "loss_sum": []}
+
+    def take_if_due(self, batch: int, before: int, seen: int) -> None:
+        """Probe after `batch` mini-batches of the stage, if the schedule says so (`plan.probing.is_due`)."""
+        if not is_due(self.section, batch, before, seen):
+            return
+        found = {task: held_out.predict(self.predictor, self.size) for task, held_out in self.held_out.items()}
+        counts = [
+            found[task][protocol][members].counts(self.held_out[task].labels[members])
+            for (protocol, task, _), members in self.members.items()
+        ]
+        self.taken["batch"].append(batch)
+        self.taken["samples_seen"].append(seen)
+        self.taken["n_correct"].append([n_correct for n_correct, _, _ in counts])
+        self.taken["loss_sum"].append([loss_sum for _, _, loss_sum in counts])
+
+    def rows(self) -> dict[str, list[Any]]:
+        """Columns of the table `probes`."""
+        rows = [
+            (
+                *(self.stage, batch, seen, self.section["split"], protocol, task, n_correct, len(members)),
+                *(None if math.isnan(loss_sum) else loss_sum, group),
+            )
+            for batch, seen, of_cells, losses in zip(*self.taken.values(), strict=True)
+            for ((protocol, task, group), members), n_correct, loss_sum in zip(
+                self.members.items(), of_cells, losses, strict=True
+            )
+        ]
+        return {name: [row[at] for row in rows] for at, name in enumerate(TABLES["probes"].schema.names)}
+
+
+def _held_out(job: Job, spec: dict[str, Any], tasks: list[str], section: dict[str, Any]) -> dict[str, HeldOut]:
+    """Samples of each task; at most so many as the section asks for, the same ones for all methods and orders."""
+    table, inputs = read_samples(job)
+    labels, positions, found = table["label"].to_numpy().astype(np.int64), task_positions(spec["tasks"]), {}
+    for task in tasks:
+        wanted = pc.and_(pc.equal(table["split"], section["split"]), pc.equal(table["task"], task))
+        (rows,) = np.nonzero(wanted.to_numpy(zero_copy_only=False))
+        if section["samples"] is not None and section["samples"] < len(rows):
+            draws = generator("probe", spec["seed"], section["split"], task)
+            rows = np.sort(draws.choice(rows, section["samples"], replace=False))
+        found[task] = HeldOut(inputs, rows, labels[rows], positions[task])
+    return found
+
+
+def _groups(spec: dict[str, Any], stage: dict[str, Any], labels: np.ndarray) -> dict[str, np.ndarray]:
+    """Places of the samples of each group; groups without any are left out."""
+    old = {output for task in earlier_tasks(spec["stages"], stage) for output in spec["tasks"][task]}
+    new = {output for task in stage["tasks"] for output in spec["tasks"][task]} - old
+    groups = {"all": np.arange(len(labels))}
+    groups |= {name: np.flatnonzero(np.isin(labels, list(some))) for name, some in (("old", old), ("new", new))}
+    return {name: members for name, members in groups.items() if len(members)}
