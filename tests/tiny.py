@@ -113,6 +113,21 @@ def recording_of(prequential: bool = False, **section: Any) -> Recording:
     return {"probes": Probes(**section).model_dump() if section else None, "prequential": prequential}
 
 
+class Script:
+    """Answers by the number of the step: what is to be done after some of them."""
+
+    def __init__(self, **answers: int) -> None:
+        self.steps = {number: answer for answer, number in answers.items()}
+        self.asked = 0
+
+    def __call__(self) -> str:
+        self.asked += 1
+        answer = self.steps.get(self.asked, "go")
+        if answer == "die":
+            raise KeyboardInterrupt
+        return answer
+
+
 class Observed:
     """Notes which stages were trained, as `train_stages` tells its observer."""
 

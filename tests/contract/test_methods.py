@@ -23,6 +23,7 @@ from tiny import (
     files_of,
     new_study,
     record,
+    recording_of,
     same_tensors,
     spec_of,
     step_rows,
@@ -153,6 +154,19 @@ def test_two_runs_have_the_same_bytes(trained, tmp_path):
     for stage in told["stages"]:
         train(other, told, f"{name}/s0-o0", [stage["stage"]])
     assert files_of(other, f"{name}/s0-o0") == files_of(study, f"{name}/s0-o0")
+
+
+def test_probes_and_the_stream_leave_no_trace(trained, tmp_path):
+    """The run has the same bytes when it is probed at every step, on all tasks, and each batch is predicted first."""
+    name, study, _, _ = trained
+    other = new_study(tmp_path, per_class={"t1": 11, "t2": 1, "t3": 22})
+    every = recording_of(prequential=True, first_batches=None, every=1, tasks="all")
+    train(other, spec(name), f"{name}/s0-o0", recording=every)
+    plain, probed = (files_of(folder, f"{name}/s0-o0") for folder in (study, other))
+    endings = (".safetensors", ".steps.parquet")
+    assert {k: v for k, v in probed.items() if k.endswith(endings)} == {
+        k: v for k, v in plain.items() if k.endswith(endings)
+    }
 
 
 def test_the_run_can_be_evaluated(trained):

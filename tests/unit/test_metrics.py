@@ -225,6 +225,27 @@ def test_probes_of_other_samples_than_the_test_samples_have_an_end_of_their_own(
     assert value(metrics(study), "forgetting_at_peak") == pytest.approx((0.97 - 0.50 + 0.40 - 0.30) / 2)
 
 
+def test_probes_of_some_test_samples_have_an_end_of_their_own(study: MadeUpStudy) -> None:
+    """The evaluation after a stage is on all 100 samples: it is neither peak nor end of probes on 50 of them."""
+    last = [probe(3, 2, "mole", 20), probe(3, 2, "zebra", 10)]
+    rows = [{**row, "n_total": 50, "n_correct": row["n_correct"] // 2} for row in [*PROBES[:9], *last]]
+    write_recorded(study, "probes", rows)
+    assert value(metrics(study), "forgetting_at_peak") == pytest.approx((48 / 50 - 10 / 50 + 20 / 50 - 5 / 50) / 2)
+
+
+def test_metrics_that_need_boundaries_are_null_where_there_are_none(study: MadeUpStudy) -> None:
+    """What looks at the end of the run or at all probes alike is defined; the rest says why it is not."""
+    write_recorded(study, "probes", PROBES)
+    study.stage("metrics", schedule="sequential", runs=["replay/s0-o1"], boundaries="hidden")
+    rows = study.rows("metrics/replay/s0-o1.parquet", "metrics", protocol=PROTOCOL)
+    reason = "the stream has no boundaries between tasks"
+    null = {row["metric"] for row in rows if row["missing"] == reason}
+    defined = {row["metric"] for row in rows if row["value"] is not None}
+    assert {"forgetting", "backward_transfer", "learning_accuracy", "b_shot", "average_accuracy_at_k"} <= null
+    assert {"average_accuracy", "overall_accuracy", "final_accuracy", "forgetting_at_peak"} <= defined
+    assert not null & defined
+
+
 def test_the_number_of_probes_behind_a_peak_is_noted(study: MadeUpStudy) -> None:
     write_recorded(study, "probes", PROBES)
     metrics(study)

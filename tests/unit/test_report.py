@@ -123,6 +123,36 @@ def test_no_date_and_no_place_of_this_machine_is_in_any_file(job):
         assert b"<dc:date>" not in content, name
 
 
+def test_the_sampling_error_of_probes_is_stated(html):
+    """Probes of 50 samples: 7.1 points of standard error at an accuracy of one half, 13.9 for a 95 % interval."""
+    section = visible(html[html.index('<section id="recorded"') :].split("</section>")[0])
+    assert "Each probe is on 50 samples of a task, drawn once" in section
+    assert "a standard error of 7.1 percentage points, a 95% interval of ± 13.9" in section
+
+
+def test_learning_curves_stream_and_what_they_cost_are_shown(html, job):
+    """Z_0, Z_10, LCA_10 and the gain of each method, its prequential accuracy, and the FLOPs of looking."""
+    section = html[html.index('<section id="recorded"') :].split("</section>")[0]
+    assert "LCA<sub>10</sub>" in section
+    for figure in ("learning", "stream", "held-out-new", "held-out-old", "held-out-all"):
+        assert f'id="{figure}-title"' in section
+    assert "5.0" in re.search(r"Cost of looking.*", section, re.DOTALL).group()
+    found = rows((job.study / "report/tables/curves.csv").read_bytes())
+    assert {row["curve"] for row in found} >= {"b_shot", "learning_curve_area", "stream", "old", "new", "all"}
+
+
+def test_a_study_that_records_nothing_has_no_such_section(tmp_path):
+    """Neither the section nor a link to it, and no empty figure."""
+    opened = fabricate(tmp_path / "study")
+    plan = lock({name: name for name in ("replay", "ewc", "finetune", "joint", "isolated", "random_init")})
+    plan["study"].update(probes=None, prequential=False)
+    opened.write_json("plan/lock.json", plan, "lock")
+    build(opened)
+    page = (opened.study / "report/index.html").read_text()
+    assert "While they trained" not in page
+    assert 'id="learning' not in page
+
+
 def test_figures_exist_in_both_kinds(job):
     folder = job.study / "report/figures"
     names = {path.stem for path in folder.iterdir()}

@@ -15,7 +15,7 @@ from palimpsest.core.artifact import write_atomically
 from palimpsest.core.errors import StoppedError
 from palimpsest.core.streams import generator
 from palimpsest.methods import METHODS
-from tiny import files_of, new_study, spec_of, train
+from tiny import Script, files_of, new_study, spec_of, train
 
 RUN = "m/s0-o0"
 REPLAY = {"buffer_bytes": 17 * 20, "replayed": 4}
@@ -32,21 +32,6 @@ CASES = {
     "joint": spec_of("joint", stage_schedule="joint"),
 }
 NEVER_STEPS = {"random_init"}
-
-
-class Script:
-    """Answers by the number of the step: what is to be done after some of them."""
-
-    def __init__(self, **answers: int) -> None:
-        self.steps = {number: answer for answer, number in answers.items()}
-        self.asked = 0
-
-    def __call__(self) -> str:
-        self.asked += 1
-        answer = self.steps.get(self.asked, "go")
-        if answer == "die":
-            raise KeyboardInterrupt
-        return answer
 
 
 @pytest.fixture(scope="module", params=CASES, ids=lambda name: name.replace(" ", "-"))

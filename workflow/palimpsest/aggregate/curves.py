@@ -49,7 +49,7 @@ def held_out_curves(probes: pa.Table) -> Iterator[tuple[str, str, Curve]]:
     """
     keys = ["protocol", "group", "stage", "batch", "samples_seen"]
     sums = [("n_correct", "sum"), ("n_total", "sum"), ("task", "count")]
-    at_once = probes.sort_by([(key, "ascending") for key in keys]).group_by(keys, use_threads=False).aggregate(sums)
+    at_once = probes.group_by(keys, use_threads=False).aggregate(sums).sort_by([(key, "ascending") for key in keys])
     if not len(at_once) or pc.max(at_once["task_count"]).as_py() < 2:
         return
     for protocol in sorted(set(at_once["protocol"].to_pylist())):

@@ -127,7 +127,9 @@ def write_metrics(
             next="the rule `metrics` takes it from the plan: look there",
         )
     reader = reader or Reader(job)
-    job = job.fork(run=run, schedule=schedule, references=dict(references), protocols=list(protocols))
+    job = job.fork(
+        run=run, schedule=schedule, references=dict(references), protocols=list(protocols), boundaries=boundaries
+    )
     own = reader.own(job, run, schedule)
     others = {
         role: reader.reference(job, reference, SCHEDULE_OF_REFERENCE[role]) for role, reference in references.items()

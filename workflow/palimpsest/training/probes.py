@@ -20,6 +20,9 @@ from palimpsest.plan.probing import is_due
 from palimpsest.plan.schedule import earlier_tasks
 from palimpsest.training.predicting import Choice, Predictor
 
+TAKEN = ("batch", "samples_seen", "n_correct", "loss_sum")
+"""What is kept of a probe; the last two hold a value for each cell."""
+
 
 @dataclass(frozen=True)
 class HeldOut:
@@ -77,7 +80,7 @@ class Probes:
             if task in self.held_out
             for group, members in _groups(spec, stage, self.held_out[task].labels).items()
         }
-        self.taken: dict[str, list[Any]] = {"batch": [], "samples_seen": [], "n_correct": [], "loss_sum": []}
+        self.taken: dict[str, list[Any]] = {name: [] for name in TAKEN}
 
     def take_if_due(self, batch: int, before: int, seen: int) -> None:
         """Probe after `batch` mini-batches of the stage, if the schedule says so (`plan.probing.is_due`)."""
@@ -88,10 +91,9 @@ class Probes:
             found[task][protocol][members].counts(self.held_out[task].labels[members])
             for (protocol, task, _), members in self.members.items()
         ]
-        self.taken["batch"].append(batch)
-        self.taken["samples_seen"].append(seen)
-        self.taken["n_correct"].append([n_correct for n_correct, _, _ in counts])
-        self.taken["loss_sum"].append([loss_sum for _, _, loss_sum in counts])
+        of_cells = [n_correct for n_correct, _, _ in counts], [loss_sum for _, _, loss_sum in counts]
+        for name, value in zip(TAKEN, (batch, seen, *of_cells), strict=True):
+            self.taken[name].append(value)
 
     def rows(self) -> dict[str, list[Any]]:
         """Columns of the table `probes`."""
@@ -100,7 +102,7 @@ class Probes:
                 *(self.stage, batch, seen, self.section["split"], protocol, task, n_correct, len(members)),
                 *(None if math.isnan(loss_sum) else loss_sum, group),
             )
-            for batch, seen, of_cells, losses in zip(*self.taken.values(), strict=True)
+            for batch, seen, of_cells, losses in zip(*(self.taken[name] for name in TAKEN), strict=True)
             for ((protocol, task, group), members), n_correct, loss_sum in zip(
                 self.members.items(), of_cells, losses, strict=True
             )

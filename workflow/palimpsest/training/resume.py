@@ -81,7 +81,7 @@ class Resume:
         except (SafetensorError, KeyError, TypeError, ValueError) as error:
             return f"it is no resume file ({type(error).__name__})"
         if lineage.get("key") != self.key:
-            return "it belongs to another specification, program, data, parent or kind of machine"
+            return "it belongs to another specification, program, data, parent or kind of machine, or to other probes"
         return None
 
     def _reject(self, path: Path, problem: str) -> None:
