@@ -20,7 +20,7 @@ for batch in BATCHES:
             runs=json.dumps([run.run for run in batch.runs]),
             references=lambda wildcards, batch=batch: json.dumps(grid.references(batch)),
             protocols=json.dumps(grid.protocols),
-            boundaries=study.boundaries,
+            boundaries=grid.boundaries,
         shell:
             "palimpsest stage metrics --study results/{params.study} --code plan/code/rules/metrics.json"
             " --schedule {params.schedule} --runs {params.runs:q} --references {params.references:q}"

@@ -23,6 +23,8 @@ from palimpsest.plan.grid import Grid, Run, complete_spec, shared_spec
 
 Plan = dict[str, Any]
 _PLAN = "plan/lock.json"
+# What comes after the root, or was looked at more closely whenever somebody wished to.
+NOT_LISTED = ("ledger", "audit", "report", "rewind")
 
 
 class Row(NamedTuple):
@@ -143,7 +145,7 @@ def open_chain(study: Path, published_root: str | None = None) -> tuple[Chain, l
         findings += guarded(path, "the shard of the ledger cannot be read", lambda path=path: _read_shard(chain, path))
     findings += _require_shards(chain)
     for path in files:
-        if rule_of(path) in ("ledger", "audit", "report"):
+        if rule_of(path) in NOT_LISTED:
             findings += guarded(path, "it has no record that can be read", lambda path=path: _read_record(chain, path))
     return chain, findings
 

@@ -10,6 +10,7 @@ RULES = {
     "plan": r"plan/[^/]+",
     "data": r"data/.+",
     "train": r"runs/[^/]+/[^/]+/stage-\d+\.[^/]+",
+    "rewind": r"rewinds/[^/]+/[^/]+/stage-\d+\.[^/]+",
     "collect": r"runs/[^/]+/[^/]+/[^/.][^/]*\.parquet",
     "evaluate": r"evaluation/[^/]+/[^/]+/.+",
     "metrics": r"metrics/[^/]+/[^/]+\.parquet",
@@ -24,8 +25,8 @@ RULES = {
 RECORDS = "audit/records/"
 _PATTERNS = {rule: re.compile(pattern) for rule, pattern in RULES.items()}
 _PLACE = {rule: place for place, rule in enumerate(RULES)}
-_RUN = re.compile(r"(?:runs|evaluation)/([^/]+/[^/]+)/.+|metrics/([^/]+/[^/]+)\.parquet")
-_STAGE = re.compile(r"runs/[^/]+/[^/]+/stage-(\d+)\..+")
+_RUN = re.compile(r"(?:runs|rewinds|evaluation)/([^/]+/[^/]+)/.+|metrics/([^/]+/[^/]+)\.parquet")
+_STAGE = re.compile(r"(?:runs|rewinds)/[^/]+/[^/]+/stage-(\d+)\..+")
 # What the ledger does not list and no check asks after: what times say, locks, and how far an unfinished run is.
 _ALONGSIDE = re.compile(
     r"telemetry/.+|(?:runs/[^/]+/[^/]+/)?\.lock|runs/[^/]+/[^/]+/\.(?:accepted/stage-\d+\.json|resume/[^/]+)"
@@ -62,7 +63,8 @@ def program_of(path: str) -> str | None:
     if rule is None or rule == "plan_code":
         return None
     method = (run_of(path) or "").split("/")[0]
-    by_method = {"train": f"plan/code/{method}.json", "evaluate": f"plan/code/evaluate/{method}.json"}
+    trained = f"plan/code/{method}.json"
+    by_method = {"train": trained, "rewind": trained, "evaluate": f"plan/code/evaluate/{method}.json"}
     return by_method.get(rule, f"plan/code/rules/{rule}.json")
 
 

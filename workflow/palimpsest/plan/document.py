@@ -56,7 +56,8 @@ def _rows(model: type[BaseModel], prefix: str) -> list[str]:
             default = "required" if field.is_required() else f"`{json.dumps(_default(field), ensure_ascii=False)}`"
             rows.append(f"| `{place}` | {kind} | {default} | {_meaning(field)} |\n")
         else:
-            key = "" if inner is field.annotation else ("NAME." if "dict" in str(field.annotation) else "[].")
+            several = {"dict": "NAME.", "list": "[]."}
+            key = next((key for kind, key in several.items() if kind in str(field.annotation)), "")
             rows += [f"| `{place}` | section | | {_meaning(field) or (inner.__doc__ or '').splitlines()[0]} |\n"]
             rows += _rows(inner, f"{place}.{key}")
     return rows

@@ -248,6 +248,11 @@ class Grid:
         return sorted({self.plan["study"]["protocol"], "task_incremental"})
 
     @property
+    def boundaries(self) -> str:
+        """Whether the boundaries of tasks are `told` to methods, or `hidden` from them."""
+        return self.plan["study"]["boundaries"]
+
+    @property
     def benchmark(self) -> str:
         """What the preparation of the data is told, in canonical JSON."""
         benchmark = self.plan["study"]["benchmark"]

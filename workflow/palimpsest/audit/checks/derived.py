@@ -40,7 +40,8 @@ def _metrics(chain: Chain, track: Track) -> Iterator[Finding]:
     def write(job, run: Run) -> None:
         readers[:] = readers or [Reader(job)]
         job.parents |= {"plan/units.parquet": chain.rows["plan/units.parquet"].sha256}
-        write_metrics(job, run.run, grid.schedule(run.method), grid.references_of(run), grid.protocols, readers[0])
+        about = (grid.schedule(run.method), grid.references_of(run), grid.protocols, grid.boundaries)
+        write_metrics(job, run.run, *about, readers[0])
 
     for run in track(list(chain.runs.values()), "computing metrics"):
         path = f"metrics/{run.run}.parquet"

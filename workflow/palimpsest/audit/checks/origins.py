@@ -15,7 +15,7 @@ from palimpsest.core.progress import Track
 from palimpsest.core.tables import TABLES
 
 # Rules whose jobs belong to one run and know its specification, and those that are told the run alone.
-OF_A_SPECIFICATION = ("train", "collect", "evaluate")
+OF_A_SPECIFICATION = ("train", "rewind", "collect", "evaluate")
 OF_A_RUN = (*OF_A_SPECIFICATION, "metrics")
 _LARGEST_HEADER = 100 * 2**20
 
@@ -79,11 +79,16 @@ def _of_its_run(chain: Chain, row: Row, lineage: Mapping[str, Any]) -> Iterator[
     told = lineage["parameters"]
     if told.get("run") != run:
         yield Finding(row.path, "it was made for another run", run, str(told.get("run")))
-    if rule == "train" and told.get("stage") != stage_of(row.path):
+    if rule in ("train", "rewind") and told.get("stage") != stage_of(row.path):
         yield Finding(row.path, "it was made for another stage", str(stage_of(row.path)), str(told.get("stage")))
     if rule in OF_A_SPECIFICATION and run in chain.runs and lineage["spec"] != chain.runs[run].spec_hash:
         planned = chain.runs[run].spec_hash
         yield Finding(row.path, "it was made under another specification than the plan's", planned, lineage["spec"])
+    for name, proof in lineage.get("proof", {}).items():
+        there = chain.rows.get(f"runs/{run}/{name}")
+        if there is None or {*proof.values()} != {there.sha256}:
+            stated = there.sha256 if there else "no such row"
+            yield Finding(row.path, f"its proof is not about runs/{run}/{name}", stated, _short(proof))
 
 
 def lineage_of(place: Path, row: Row) -> dict[str, Any] | None:

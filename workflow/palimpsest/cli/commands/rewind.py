@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -27,8 +28,6 @@ def command(
     """Run the same steps again and evaluate on the way; that is kept only if they come to the recorded bytes."""
     from palimpsest.cli.numerics import pin_numerics
     from palimpsest.cli.one_run import open_run
-    from palimpsest.core import code
-    from palimpsest.core.artifact import Job
 
     job, spec, _ = open_run(results, study, run)
     pin_numerics(spec["numerics"]["threads"])
@@ -36,9 +35,7 @@ def command(
 
     schedule = {"first_batches": None, "log": False, "every": every, "held_out_every": None}
     probes = {**schedule, "tasks": tasks, "split": split, "samples": samples}
-    modules = [f"palimpsest.methods.{part}" for part in spec["method"].split("+")]
-    program = code.program(__name__, [*modules, f"palimpsest.models.{spec['model']['name']}"])
     about = {"run": run, "stage": from_stage, "probes": probes}
-    writer = Job(job.study, "rewind", program["code"], program["environment"], job.spec_hash, about)
+    writer = replace(job, rule="rewind", parameters=about, parents=dict(job.parents))
     path = rewind_stage(job, writer, run, spec, from_stage, probes, lambda line: print(f"{run}: {line}"))
     print(f"{job.study / path}: the run came to the recorded bytes of stage {from_stage} again")
