@@ -11,12 +11,14 @@ import small_study
 from palimpsest.cli.begin import begin
 from palimpsest.cli.main import STAGES
 from palimpsest.cli.runs import each_run, modules_of
+from palimpsest.core.attempts import Notes
 from palimpsest.core.hashing import canonical_json
 from palimpsest.plan.grid import Grid
 
 
 def references(content: dict[str, Any]) -> None:
-    """The change of the small study: every kind of reference, and a second comparison."""
+    """The change of the small study: every kind of reference, a second comparison, probes and the stream."""
+    content.update(probes={"first_batches": 1, "every": 2, "tasks": "all", "samples": 3}, prequential=True)
     content["references"] = {"random_init": True, "isolated": True, "joint": "final"}
     usual = {"a": "replay", "b": "finetune"}
     content["analysis"]["secondary"] = [{"name": "f", **usual, "metric": "forgetting"}]
@@ -65,8 +67,9 @@ def train(study: Path, grid: Grid, method: str) -> None:
     job = begin(study, "train", f"plan/code/{method}.json", modules_of(shared))
     for run_job, run, spec in each_run(job, method, shared, units):
         numbers = [stage["stage"] for stage in spec["stages"]]
-        train_stages(run_job, run, spec, numbers, _unobserved, lambda: "go", lambda line: None)
-    stage(study, "collect", method=method, shared=shared, units=units)
+        recording = grid.recording(method)
+        train_stages(run_job, run, spec, numbers, recording, _unobserved, lambda: "go", lambda line: None)
+    stage(study, "collect", method=method, shared=shared, units=units, recording=json.dumps(grid.recording(method)))
 
 
 def measure(study: Path, grid: Grid, method: str) -> None:
@@ -85,4 +88,4 @@ def told(grid: Grid, method: str) -> tuple[str, str]:
 
 
 def _unobserved(stage: int) -> Any:
-    return nullcontext(lambda step: None)
+    return nullcontext(Notes())

@@ -17,6 +17,7 @@ from palimpsest.cli.attempts import Attempts
 from palimpsest.core.artifact import Job
 from palimpsest.core.attempts import LONGEST_OUTCOME, attempts_log, read_attempts
 from palimpsest.core.hashing import hash_json
+from palimpsest.plan.probing import NOTHING
 from palimpsest.training.stages import train_stages
 from tiny import CODE, collect, files_of, new_study, spec_of, train
 
@@ -39,7 +40,7 @@ def attempt(study: Path, spec: dict = SPEC, limit: Callable[[], None] = lambda: 
         try:
             limit()
             job = Job(study, "train", CODE, "e" * 64, spec_hash=hash_json(spec), parameters={"run": RUN})
-            train_stages(job, RUN, spec, [1, 2, 3], Attempts(study, RUN), ask, lambda line: None)
+            train_stages(job, RUN, spec, [1, 2, 3], NOTHING, Attempts(study, RUN), ask, lambda line: None)
         except BaseException:  # noqa: BLE001 - the child must not come back into pytest
             os._exit(1)
         os._exit(0)
@@ -167,6 +168,8 @@ def test_attempts_and_their_reasons_are_telemetry(tmp_path: Path) -> None:
     first = [(row["attempt"], row["outcome"], row["resumed_at"]) for row in rows if row["stage"] == 1]
     assert first[0] == (1, "killed", None)
     assert first[-1] == (2, "finished", 2)
+    last = rows[-1]
+    assert 0 <= last["probing_s"] < last["wall_clock_s"]
 
 
 def test_a_torn_line_of_the_log_is_left_out(tmp_path: Path) -> None:

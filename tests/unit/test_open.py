@@ -12,6 +12,7 @@ from palimpsest.core.artifact import Job
 from palimpsest.core.errors import LockError, StudyError
 from palimpsest.plan.lock import refuse_second_plan
 from palimpsest.plan.open import forget_what_is_stale, study_file
+from palimpsest.plan.probing import NOTHING
 
 RUN = "m/s0"
 
@@ -20,7 +21,10 @@ class OneRun:
     """A grid of one run with one stage."""
 
     def __init__(self) -> None:
-        self.runs = {RUN: SimpleNamespace(run=RUN, stage_numbers=[1], spec_hash="spec")}
+        self.runs = {RUN: SimpleNamespace(run=RUN, method="m", stage_numbers=[1], spec_hash="spec")}
+
+    def recording(self, method: str) -> dict:
+        return NOTHING
 
 
 @pytest.fixture
@@ -31,9 +35,8 @@ def study(tmp_path: Path) -> Path:
     job.write_bytes("plan/lock.json", b'{"plan": 1}', kind="lock")
     job.write_bytes("plan/code/m.json", b"program", kind="program")
     job.write_bytes(f"runs/{RUN}/stage-1.safetensors", b"weights", kind="checkpoint")
-    job.write_json(
-        f"runs/{RUN}/stage-1.json", {"lineage": job.lineage(), "files": {"stage-1.safetensors": "x"}}, "stage"
-    )
+    record = {"lineage": job.lineage(), "recording": NOTHING, "files": {"stage-1.safetensors": "x"}}
+    job.write_json(f"runs/{RUN}/stage-1.json", record, "stage")
     job.write_bytes("report/figures/a.svg", b"figure", kind="report")
     job.write_bytes("report/index.html", b"page", kind="report")
     return tmp_path / "study"
@@ -65,13 +68,15 @@ def test_another_lock_whatever_its_time_of_change(study) -> None:
     assert _forgotten(study) == {"plan/lock.json"}
 
 
-@pytest.mark.parametrize("change", ["other specification", "lost checkpoint", "lost record", "torn"])
+@pytest.mark.parametrize("change", ["other specification", "other probes", "lost checkpoint", "lost record", "torn"])
 def test_a_stage_that_is_not_whole_or_of_another_run(study, change: str) -> None:
     """Its record goes; what is left is accepted or trained again."""
     record = study / f"runs/{RUN}/stage-1.json"
     if change == "other specification":
         content = json.loads(record.read_text())
         record.write_text(json.dumps(content | {"lineage": content["lineage"] | {"spec": "other"}}))
+    elif change == "other probes":
+        record.write_text(json.dumps(json.loads(record.read_text()) | {"recording": NOTHING | {"prequential": True}}))
     elif change == "lost checkpoint":
         (study / f"runs/{RUN}/stage-1.safetensors").unlink()
     elif change == "lost record":

@@ -9,6 +9,7 @@ stream    key                                                          decides
 init      seed, parameter name                                         the initial value of one parameter
 batches   seed, task, visit, epoch                                     the order of the samples within an epoch
 method    seed, order, method, task, visit, purpose and step           what a method draws (buffer, Fisher labels)
+probe     seed, split, task                                            which held-out samples a probe is on
 split     benchmark seed, data set, class                              which sample is for training, validation, test
 bootstrap comparison, or method, protocol and task                which pairs or runs a bootstrap resamples
 orders    design seed                                                  the task orders of a `random` design

@@ -220,7 +220,8 @@ class Hooks:
     def predict(context: Context, state: State, inputs: torch.Tensor, tasks: torch.Tensor | None) -> torch.Tensor:
         """Scores of stored inputs, `[batch, n_outputs]`; softmax over them gives probabilities.
 
-        `tasks` are the positions of their tasks, where the protocol tells them.
+        It may be called at any moment after `begin_task`, and leaves the model and the state as they are. `tasks` are
+        the positions of their tasks, where the protocol tells them.
         """
         return context.outputs(inputs, tasks)
 

@@ -29,7 +29,7 @@ class Unbounded:
 
     def network(self, structure: Structure, network: nn.Module) -> nn.Module:
         """The network of the run."""
-        return self.method.network(replace(structure, tasks=()), network)
+        return self.method.network(replace(structure, stages=((),)), network)
 
     def init(self, context: Context) -> State:
         """State before the first step."""
