@@ -64,7 +64,19 @@ def fabricate(study: Path, names: dict[str, str] | None = None) -> Job:
     }
     job.write_table("data/samples.parquet", "samples", {key: [value] for key, value in sample.items()}, **about)
     job.write_json("audit/root.json", {"root": "ef" * 32, "shards": {}}, "root")
+    for name in ("replay", "ewc"):
+        job.write_telemetry(
+            f"telemetry/{naming[name]}/s0-o0.parquet", "telemetry", _columns("telemetry", telemetry(naming[name]))
+        )
     return Job(study, "report", code="c" * 64, environment="e" * 64)
+
+
+def telemetry(method: str) -> Rows:
+    """Two attempts to train one stage: the first one ran out of disk, the second one went on from step 40."""
+    about = {"run": f"{method}/s0-o0", "stage": 1, "peak_memory_bytes": 400 * 2**20, "host": "a-host"}
+    times = {"started": "2026-01-01T10:00:00+00:00", "ended": "2026-01-01T10:01:30+00:00", "wall_clock_s": 90.0}
+    full = {"attempt": 1, "outcome": "failed: OSError: [Errno 28] <b>No space</b> left", "resumed_at": None}
+    return [{**about, **times, **full}, {**about, **times, "attempt": 2, "outcome": "finished", "resumed_at": 40}]
 
 
 def lock(naming: dict[str, str]) -> dict[str, Any]:
@@ -345,4 +357,8 @@ def _comparison(
 
 
 def _write(job: Job, path: str, name: str, rows: Rows) -> None:
-    job.write_table(path, name, {column: [row.get(column) for row in rows] for column in TABLES[name].schema.names})
+    job.write_table(path, name, _columns(name, rows))
+
+
+def _columns(name: str, rows: Rows) -> dict[str, list[Any]]:
+    return {column: [row.get(column) for row in rows] for column in TABLES[name].schema.names}

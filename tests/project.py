@@ -79,11 +79,11 @@ class Project:
         place.write_text(text.replace(old, new))
 
     def hashes(self) -> dict[str, str]:
-        """SHA-256 of every result but telemetry and lock files, by path."""
+        """SHA-256 of every result but telemetry, what is made of it, and lock files, by path."""
         files = [path for path in sorted(self.study.rglob("*")) if path.is_file() and path.name != ".lock"]
         named = {str(path.relative_to(self.study)): path for path in files}
         return {
             name: hashlib.sha256(path.read_bytes()).hexdigest()
             for name, path in named.items()
-            if not name.startswith("telemetry/")
+            if not name.startswith("telemetry/") and name != "report/costs.html"
         }

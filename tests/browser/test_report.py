@@ -52,6 +52,11 @@ def test_the_page_renders_and_nothing_overflows(page, width, tmp_path):
     assert min(measured["figures"]) > 20
 
 
+def test_the_page_of_costs_does_not_overflow(page, tmp_path):
+    measured = _measure(page.with_name("costs.html"), 400, tmp_path)
+    assert (measured["heading"], measured["wide"]) == ("Does rehearsal keep digits apart?", [])
+
+
 def _measure(page: Path, width: int, folder: Path) -> dict:
     # A frame is as narrow as it is told to be, a browser window is not.
     frame = f'<iframe width="{width}" height="900" style="border:0" srcdoc="{escape(page.read_text())}"></iframe>'

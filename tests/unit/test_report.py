@@ -17,7 +17,7 @@ import typer
 from fabricated_study import FAILURE, NULL_REASON, fabricate, lock
 from palimpsest.cli.stages import report as stage
 from palimpsest.core import code, numbers
-from palimpsest.core.artifact import Job, read_record
+from palimpsest.core.artifact import Job, read_record, record_path
 from palimpsest.core.errors import ArtifactError
 from palimpsest.metrics import METRICS
 from palimpsest.metrics._describe import describe
@@ -111,7 +111,7 @@ def test_the_page_is_well_formed_and_its_identifiers_are_unique(html):
 
 def test_the_page_fetches_nothing_and_runs_nothing(html):
     assert not re.search(r"\b(src|srcset|action)=", html)
-    assert not re.search(r'href="(?!#)', html)
+    assert set(re.findall(r'href="([^#"]*)', html)) <= {"", "costs.html"}
     assert not re.search(r"@import|url\((?!#)", html)
     assert parsed(html).scripts == 0
 
@@ -163,8 +163,23 @@ def test_figures_exist_in_both_kinds(job):
         assert (folder / f"{name}.pdf").read_bytes().startswith(b"%PDF")
 
 
+def test_the_page_of_costs_tells_what_was_interrupted(job):
+    page = (job.study / "report/costs.html").read_text()
+    text = visible(page.replace("<td", " <td"))
+    assert (parsed(page).open, parsed(page).scripts) == ([], 0)
+    assert "replay 1 3 min 3 min 400 1 0 1 0 1" in text, "1 run, two attempts of 90 s, 400 MiB, one failed, one resumed"
+    assert "failed: OSError: [Errno 28] &lt;b&gt;No space&lt;/b&gt; left" in text
+    assert "finetune 0 0.0 s – – 0 0 0 0 0" in text
+
+
+def test_the_page_of_costs_is_outside_the_ledger(job):
+    """It comes from telemetry: no record, so no shard of the ledger and no root depends on it."""
+    assert (job.study / "report/costs.html").is_file()
+    assert not record_path(job.study, "report/costs.html").exists()
+
+
 def test_every_file_has_a_record_with_the_tables_as_parents(job):
-    for name in files(job.study / "report"):
+    for name in files(job.study / "report").keys() - {"costs.html"}:
         parents = read_record(job.study, f"report/{name}")["parents"]
         assert {"plan/lock.json", "aggregate/summary.parquet", "audit/root.json"} <= parents.keys()
 

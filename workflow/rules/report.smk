@@ -11,6 +11,8 @@ rule report:
         root=f"{STUDY}/audit/root.json",
     output:
         f"{STUDY}/report/index.html",
+        # Of telemetry, and so without a record: it may differ between two runs of the plan.
+        f"{STUDY}/report/costs.html",
     log:
         f"{STUDY}/telemetry/logs/report.log",
     params:

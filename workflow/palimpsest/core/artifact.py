@@ -197,7 +197,10 @@ class Job:
 
     def write_telemetry(self, path: str | Path, name: str, rows: pa.Table | Mapping[str, Iterable[Any]]) -> None:
         """Write a table that may differ between two runs of one plan: it gets no record and is nobody's parent."""
-        content, _ = encode_table(name, rows, {"rule": self.rule})
+        self.write_apart(path, encode_table(name, rows, {"rule": self.rule})[0])
+
+    def write_apart(self, path: str | Path, content: bytes) -> None:
+        """Write what is made of telemetry: the same holds."""
         write_atomically(self.study / path, content)
 
     def _adopt(self, path: str | Path, digest: str) -> None:

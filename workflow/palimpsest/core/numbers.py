@@ -86,6 +86,19 @@ def count(value: float | None) -> str:
     return f"{digits} × 10{str(int(exponent)).translate(_SUPERSCRIPTS)}"
 
 
+def duration(seconds: float | None) -> str:
+    """A time span in the unit that suits it.
+
+    >>> duration(5.3), duration(90.0), duration(600.0), duration(90000.0), duration(None)
+    ('5.3 s', '90 s', '10 min', '25.0 h', '–')
+    """
+    if is_missing(seconds):
+        return MISSING
+    if seconds < 120:
+        return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
+
+
 def plain(value: Any) -> str:
     """Content of the plan (a number, a text, a list, a section) as a short text.
 

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from palimpsest.core.artifact import Job
 from palimpsest.report import figures, recorded, tables
+from palimpsest.report.costs import read_telemetry
 from palimpsest.report.escape import file_stems
 from palimpsest.report.figures import Drawing
 from palimpsest.report.inline import inline
-from palimpsest.report.page import page
+from palimpsest.report.page import costs_page, page
 from palimpsest.report.results import Results, results
 from palimpsest.report.study import Study, read
 
 
 def build(job: Job) -> None:
-    """Write `report/index.html`, `report/figures/` and `report/tables/` of the job's study.
+    """Write `report/index.html`, `report/figures/`, `report/tables/` and `report/costs.html` of the job's study.
 
     Raises:
         ArtifactError: a table is missing, or is not the one that was written.
@@ -30,6 +31,8 @@ def build(job: Job) -> None:
     for name, content in _tables(study, table).items():
         job.write_bytes(f"report/tables/{name}", content, "report")
     job.write_bytes("report/index.html", page(study, table, svgs, inlined), "report")
+    attempts = read_telemetry(job.study, (run["run"] for run in study.lock["runs"]))
+    job.write_apart("report/costs.html", costs_page(study, attempts))
 
 
 def _drawings(study: Study) -> dict[str, Drawing]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ from markupsafe import Markup
 from palimpsest.core import numbers
 from palimpsest.metrics._describe import Description, describe
 from palimpsest.report import wording
+from palimpsest.report.costs import costs
 from palimpsest.report.decisions import decisions
 from palimpsest.report.recorded import CURVE_METRICS, recorded
 from palimpsest.report.results import Results
@@ -30,6 +31,20 @@ def page(study: Study, results: Results, svgs: Mapping[str, Markup], matrices: M
         svgs: the figures `forest`, `stages` and `scale`, ready to be put in.
         matrices: the accuracy matrix of each method.
     """
+    content = _content(study, results)
+    return _render("page.html.j2", svgs=svgs, matrices=matrices, **content)
+
+
+def costs_page(study: Study, attempts: Sequence[Row]) -> bytes:
+    """The page of measured costs (see `report.costs`)."""
+    return _render("costs.html.j2", title=_title(study), plan=study.plan, **costs(study, attempts))
+
+
+def _title(study: Study) -> str:
+    return study.plan.get("title") or study.plan["study"]
+
+
+def _render(name: str, **content: Any) -> bytes:
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(_HERE),
         autoescape=True,
@@ -48,10 +63,8 @@ def page(study: Study, results: Results, svgs: Mapping[str, Markup], matrices: M
         needs=wording.needs,
         sentence_case=lambda text: text[:1].upper() + text[1:],
     )
-    content = _content(study, results)
     style = Markup((_HERE / "style.css").read_text())
-    template = environment.get_template("page.html.j2")
-    return template.render(svgs=svgs, matrices=matrices, style=style, **content).encode()
+    return environment.get_template(name).render(style=style, **content).encode()
 
 
 def _content(study: Study, results: Results) -> dict[str, Any]:
@@ -61,7 +74,7 @@ def _content(study: Study, results: Results) -> dict[str, Any]:
         "study": study,
         "plan": plan,
         "lock": study.lock,
-        "title": plan.get("title") or plan["study"],
+        "title": _title(study),
         "is_demonstration": plan["demonstration"],
         "opening": wording.opening(study),
         "results": results,

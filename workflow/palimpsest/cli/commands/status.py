@@ -32,6 +32,7 @@ def command(
 
 def _show(folder: Path, console) -> None:
     from palimpsest.core.exclusive import is_held
+    from palimpsest.core.numbers import duration
     from palimpsest.plan.grid import Grid
     from palimpsest.plan.lock import read_lock
     from palimpsest.plan.status import cells, seconds_left
@@ -51,7 +52,7 @@ def _show(folder: Path, console) -> None:
     report = folder / "report" / "index.html"
     console.print("a workflow is working on it" if working else "no workflow is working on it", highlight=False)
     if left:
-        console.print(f"about {_duration(left)} of training left, one run at a time", highlight=False)
+        console.print(f"about {duration(left)} of training left, one run at a time", highlight=False)
     if report.is_file():
         console.print(f"report: {report}", markup=False, highlight=False)
 
@@ -68,13 +69,3 @@ def _table(study: str, found: list):
         stages = f"{sum(cell.stages_done for cell in own)} of {sum(cell.stages for cell in own)}"
         table.add_row(method, *(str(count or "·") for count in counts), stages)
     return table
-
-
-def _duration(seconds: float) -> str:
-    return (
-        f"{seconds:.0f} s"
-        if seconds < 120
-        else f"{seconds / 60:.0f} min"
-        if seconds < 7200
-        else f"{seconds / 3600:.1f} h"
-    )
