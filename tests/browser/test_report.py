@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from fabricated_study import fabricate
-from palimpsest.report.build import build
+from palimpsest.report.build import build, build_costs
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 QUIET = [
@@ -39,6 +39,7 @@ pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="chromium is not instal
 def page(tmp_path_factory) -> Path:
     job = fabricate(tmp_path_factory.mktemp("study"), {"ewc": "a_method_with_quite_a_long_name_to_break"})
     build(job)
+    build_costs(job)
     return job.study / "report/index.html"
 
 

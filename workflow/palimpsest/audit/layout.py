@@ -18,7 +18,7 @@ RULES = {
     "aggregate": r"aggregate/[^/]+",
     "statistics": r"statistics/[^/]+",
     "audit": r"audit/ledger/_study\.parquet|audit/root\.json",
-    "report": r"report/.+",
+    "report": r"report/(?!costs\.html$).+",
 }
 """The rules in the order of the chain, each with the paths that it writes."""
 
@@ -29,7 +29,7 @@ _RUN = re.compile(r"(?:runs|rewinds|evaluation)/([^/]+/[^/]+)/.+|metrics/([^/]+/
 _STAGE = re.compile(r"(?:runs|rewinds)/[^/]+/[^/]+/stage-(\d+)\..+")
 # What the ledger does not list and no check asks after: what times say, locks, and how far an unfinished run is.
 _ALONGSIDE = re.compile(
-    r"telemetry/.+|(?:runs/[^/]+/[^/]+/)?\.lock|runs/[^/]+/[^/]+/\.(?:accepted/stage-\d+\.json|resume/[^/]+)"
+    r"telemetry/.+|report/costs\.html|(?:runs/[^/]+/[^/]+/)?\.lock|runs/[^/]+/[^/]+/\.(?:accepted/stage-\d+\.json|resume/[^/]+)"
 )
 _FIRST_OF_ITS_JOB = "predictions.parquet"
 

@@ -14,7 +14,7 @@ from palimpsest.report.study import Study, read
 
 
 def build(job: Job) -> None:
-    """Write `report/index.html`, `report/figures/`, `report/tables/` and `report/costs.html` of the job's study.
+    """Write `report/index.html`, `report/figures/` and `report/tables/` of the job's study.
 
     Raises:
         ArtifactError: a table is missing, or is not the one that was written.
@@ -31,8 +31,13 @@ def build(job: Job) -> None:
     for name, content in _tables(study, table).items():
         job.write_bytes(f"report/tables/{name}", content, "report")
     job.write_bytes("report/index.html", page(study, table, svgs, inlined), "report")
-    attempts = read_telemetry(job.study, (run["run"] for run in study.lock["runs"]))
-    job.write_apart("report/costs.html", costs_page(study, attempts))
+
+
+def build_costs(job: Job) -> None:
+    """Write `report/costs.html`, which is made of telemetry and so no artifact."""
+    lock = job.read_json("plan/lock.json")
+    attempts = read_telemetry(job.study, (run["run"] for run in lock["runs"]))
+    job.write_apart("report/costs.html", costs_page(lock, attempts))
 
 
 def _drawings(study: Study) -> dict[str, Drawing]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from palimpsest.core.artifact import read_plain_table
 from palimpsest.core.numbers import count, duration
-from palimpsest.report.study import Row, Study
+from palimpsest.report.study import Row
 
 ENDS = ("finished", "stopped", "failed", "killed")
 """How an attempt ends: as meant; asked to stop, as by a batch system; with an error; without a word."""
@@ -23,15 +23,14 @@ def read_telemetry(folder: Path, runs: Iterable[str]) -> list[Row]:
     return [row for path in paths if path.is_file() for row in read_plain_table(path, "telemetry").to_pylist()]
 
 
-def costs(study: Study, attempts: Sequence[Row]) -> dict[str, Any]:
+def costs(methods: Sequence[str], attempts: Sequence[Row]) -> dict[str, Any]:
     """Content of the page.
 
     Args:
-        study: what the report is about.
+        methods: labels of all methods and references, in the order of the plan.
         attempts: rows of the table `telemetry`, of all runs.
     """
-    names = list(study.lock["methods"])
-    rows = {name: [row for row in attempts if row["run"].rsplit("/", 1)[0] == name] for name in names}
+    rows = {name: [row for row in attempts if row["run"].rsplit("/", 1)[0] == name] for name in methods}
     broken_off = [row for row in attempts if _end(row) != "finished"]
     return {
         "methods": [_summary(name, of_method) for name, of_method in rows.items()],

@@ -35,13 +35,14 @@ def page(study: Study, results: Results, svgs: Mapping[str, Markup], matrices: M
     return _render("page.html.j2", svgs=svgs, matrices=matrices, **content)
 
 
-def costs_page(study: Study, attempts: Sequence[Row]) -> bytes:
+def costs_page(lock: Row, attempts: Sequence[Row]) -> bytes:
     """The page of measured costs (see `report.costs`)."""
-    return _render("costs.html.j2", title=_title(study), plan=study.plan, **costs(study, attempts))
+    plan = lock["study"]
+    return _render("costs.html.j2", title=_title(plan), plan=plan, **costs(list(lock["methods"]), attempts))
 
 
-def _title(study: Study) -> str:
-    return study.plan.get("title") or study.plan["study"]
+def _title(plan: Row) -> str:
+    return plan.get("title") or plan["study"]
 
 
 def _render(name: str, **content: Any) -> bytes:
@@ -74,7 +75,7 @@ def _content(study: Study, results: Results) -> dict[str, Any]:
         "study": study,
         "plan": plan,
         "lock": study.lock,
-        "title": _title(study),
+        "title": _title(plan),
         "is_demonstration": plan["demonstration"],
         "opening": wording.opening(study),
         "results": results,

@@ -7,7 +7,9 @@ from palimpsest.metrics import METRICS
 
 
 def command(study: StudyFolder, code: CodeFile) -> None:
-    """Write the study's report: report/index.html, report/figures/ and report/tables/."""
-    from palimpsest.report.build import build
+    """Write the study's report: report/index.html, report/figures/ and report/tables/, and report/costs.html."""
+    from palimpsest.report.build import build, build_costs
 
-    build(begin(study, "report", code, METRICS.modules()))
+    job = begin(study, "report", code, METRICS.modules())
+    build(job)
+    build_costs(job)
