@@ -49,7 +49,8 @@ def fabricate(study: Path, names: dict[str, str] | None = None) -> Job:
     _write(job, "aggregate/curves.parquet", "curves", [row for name in FINAL for row in curves(name, naming[name])])
     _write(job, "statistics/comparisons.parquet", "comparisons", comparisons(naming))
     _write(job, "statistics/decisions.parquet", "decisions", decisions(naming))
-    sample = {"dataset": "d", "split": "test", "sample": 0, "label": 0, "task": "t1", "sha256": "0", "duplicate_of": 0}
+    sample = {"dataset": "d", "split": "test", "sample": 0, "label": 0, "task": "t1", "input": 0}
+    sample |= {"sha256": "0", "duplicate_of": 0}
     about = {
         "sources": {
             "mnist5k": {

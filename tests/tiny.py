@@ -14,7 +14,8 @@ from palimpsest.core.artifact import Job
 from palimpsest.core.attempts import Notes
 from palimpsest.core.hashing import hash_json
 from palimpsest.core.streams import generator
-from palimpsest.data.samples import Samples, write_samples
+from palimpsest.data.samples import Samples
+from palimpsest.data.write import write_samples
 from palimpsest.plan.probing import NOTHING, Recording
 from palimpsest.plan.schedule import stages
 from palimpsest.plan.study import Probes
@@ -47,6 +48,7 @@ def new_study(folder: Path, per_class: dict[str, int] | None = None, n_test: int
     inputs = (patterns[labels] + draws.integers(0, 56, (len(rows), *SHAPE))).astype(np.uint8)
     samples = Samples(
         inputs=inputs,
+        input=np.arange(len(rows)),
         dataset=["tiny"] * len(rows),
         split=[split for _, _, split in rows],
         sample=np.arange(len(rows), dtype=np.int64),

@@ -29,7 +29,7 @@ WRITERS = {
     "core/artifact.py": "the one writer of results",
     "core/exclusive.py": "lock files, which hold nothing",
     "core/attempts.py": "the log of attempts: telemetry, appended to while a job runs",
-    "data/samples.py np.save": "encodes into memory; the bytes are written by core.artifact",
+    "data/write.py np.save": "encodes into memory; the bytes are written by core.artifact",
     "report/figures.py figure.savefig": "draws into memory; the bytes are written by core.artifact",
     "training/checkpoint.py save": "encodes into memory; the bytes are written by core.artifact",
 }
@@ -44,7 +44,7 @@ CLOCK_AND_ENVIRONMENT = {
     "getpass",
 }
 EXECUTES = {"pickle", "cPickle", "dill", "joblib", "shelve", "marshal", "torch.load", "torch.save", "torch.hub"}
-SYSTEM_FILES = {"/proc/cpuinfo"}
+SYSTEM_FILES = {"/proc/cpuinfo", "/usr/share/datasets/fashion-mnist"}
 SOURCES = {str(path.relative_to(PACKAGE)): ast.parse(path.read_bytes()) for path in sorted(PACKAGE.rglob("*.py"))}
 
 

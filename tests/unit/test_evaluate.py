@@ -142,6 +142,13 @@ def test_a_task_incremental_study_has_one_protocol():
     assert {key[0] for key in cells(ROWS, protocol="task_incremental")} == {"task_incremental"}
 
 
+def test_a_domain_incremental_study_is_read_in_one_way():
+    """Where the tasks share their outputs, the choice is among all of them, under the study's own protocol."""
+    found = cells(ROWS, protocol="domain_incremental")
+    assert {key[0] for key in found} == {"domain_incremental"}
+    assert found["domain_incremental", 1, "t1"] == (1, 3, 5.5)
+
+
 def test_a_cell_with_a_hidden_label_has_no_loss():
     """The loss of a cell in which one label has no probability is null; its counts are there."""
     rows = [(1, "t1", 1, 0, 1, 0, None, -0.25), (1, "t1", 2, 1, 1, 1, -0.5, -0.25)]

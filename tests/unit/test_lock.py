@@ -10,6 +10,7 @@ import small_study
 from palimpsest.cli.describe import Catalogs
 from palimpsest.core.errors import LockError, PalimpsestError, StudyError
 from palimpsest.core.hashing import hash_json
+from palimpsest.plan.grid import Grid
 from palimpsest.plan.lock import differences, lock_path, make_lock, open_lock, read_lock
 from palimpsest.plan.study import read_study
 
@@ -222,8 +223,8 @@ REFUSED = {
     "an unknown benchmark": (lambda c: c["benchmark"].update(name="splits"), "there is no benchmark named 'splits'"),
     "an unknown option": (lambda c: c["model"]["options"].update(depth=3), "unknown key 'depth'"),
     "an unknown data set": (
-        lambda c: c["benchmark"]["options"].update(dataset="mnist"),
-        "no data source named 'mnist'",
+        lambda c: c["benchmark"]["options"].update(dataset="mnits"),
+        "no data source named 'mnits'",
     ),
     "an unknown side": (
         lambda c: c["analysis"]["primary"].update(a="gem"),
@@ -264,3 +265,64 @@ def test_power_is_locked(tmp_path):
 def test_a_study_without_an_expectation_has_no_power(tmp_path):
     """Nothing is computed from a guess that nobody made."""
     assert small_study.plan_of(tmp_path)["power"] is None
+
+
+def permuted(**options):
+    """Makes the small study one of permuted digits."""
+    few = {"train": 10, "validation": 0, "test": 4}
+    about = {"dataset": "mnist5k", "n_tasks": 3, "samples_per_class": few, **options}
+    return lambda content: content.update(benchmark={"name": "permuted", "seed": 0, "options": about})
+
+
+def test_tasks_that_share_their_outputs_make_a_domain_incremental_study(tmp_path):
+    """Every task has all ten classes; predictions are read in one way; all metrics of a sequence can be compared."""
+
+    def change(content):
+        permuted()(content)
+        content["protocol"] = "domain_incremental"
+        content["analysis"]["primary"]["metric"] = "forward_transfer_random_init"
+
+    plan = small_study.plan_of(tmp_path, change)
+    assert {facts["n_test"] for facts in plan["tasks"].values()} == {40}
+    assert Grid(plan).protocols == ["domain_incremental"]
+
+
+@pytest.mark.parametrize(
+    ("protocol", "outputs", "fitting"),
+    [
+        ("class_incremental", "shared", "domain_incremental or task_incremental"),
+        ("domain_incremental", "own", "class_incremental or task_incremental"),
+    ],
+)
+def test_a_protocol_that_does_not_fit_the_outputs_is_refused(tmp_path, protocol, outputs, fitting):
+    """Class-incremental tasks have outputs of their own, domain-incremental ones share them."""
+
+    def change(content):
+        permuted(outputs=outputs)(content)
+        content["protocol"] = protocol
+
+    error = refuse(tmp_path, change)
+    assert (error.what, error.got) == ("the protocol does not fit the outputs of the tasks", protocol)
+    assert error.expected.startswith(fitting)
+
+
+@pytest.mark.parametrize("mask", ["seen", "current"])
+def test_a_mask_that_hides_nothing_is_refused(tmp_path, mask):
+    """Where every output belongs to every task, masks of tasks say nothing."""
+
+    def change(content):
+        permuted()(content)
+        content.update(protocol="domain_incremental", training_mask=mask)
+
+    assert "both masks are `all`" in str(refuse(tmp_path, change))
+
+
+def test_a_domain_incremental_comparison_has_no_choice_within_the_task(tmp_path):
+    """It would be the same choice."""
+
+    def change(content):
+        permuted()(content)
+        content["protocol"] = "domain_incremental"
+        content["analysis"]["primary"]["protocol"] = "task_incremental"
+
+    assert refuse(tmp_path, change).expected == "domain_incremental"

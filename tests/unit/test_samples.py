@@ -1,16 +1,15 @@
-"""What is recorded of the samples, and raw files that changed."""
+"""What is recorded of the samples, and how their inputs are read."""
 
 from __future__ import annotations
 
 import hashlib
 
 import numpy as np
-import pytest
 
 from palimpsest.core.artifact import Job
-from palimpsest.core.errors import DataError
-from palimpsest.data.samples import INPUTS, TABLE, Samples, load_source, read_samples, write_samples
-from palimpsest.data.sources import SOURCES, mnist5k
+from palimpsest.core.inputs import Inputs
+from palimpsest.data.samples import INPUTS, MOVES, TABLE, Samples, read_samples
+from palimpsest.data.write import write_samples
 
 
 def job(folder) -> Job:
@@ -20,7 +19,8 @@ def job(folder) -> Job:
 def samples(values, splits, labels=None) -> Samples:
     n = len(values)
     return Samples(
-        inputs=np.array(values, dtype=np.uint8).reshape(n, 1),
+        inputs=np.array(values, dtype=np.uint8).reshape(n, 1, 1),
+        input=np.arange(n),
         dataset=["d"] * n,
         split=splits,
         sample=np.arange(n, dtype=np.int64) * 10,
@@ -69,47 +69,62 @@ def test_rows_and_inputs_belong_together(tmp_path):
     """Row i of the table describes input i of the array, which is mapped and not loaded."""
     write_samples(job(tmp_path), samples([5, 6, 4], ["train"] * 3, labels=[1, 2, 0]))
     table, inputs = read_samples(job(tmp_path))
-    assert list(zip(table["label"].to_pylist(), inputs[:, 0].tolist(), strict=True)) == [(1, 5), (2, 6), (0, 4)]
-    assert isinstance(inputs, np.memmap)
+    assert list(zip(table["label"].to_pylist(), inputs[np.arange(3)][:, 0, 0].tolist(), strict=True)) == [
+        (1, 5),
+        (2, 6),
+        (0, 4),
+    ]
+    assert isinstance(inputs.stored, np.memmap)
 
 
-def test_both_files_become_parents(tmp_path):
-    """A job that reads the samples has the table and the inputs as parents."""
+def test_all_files_become_parents(tmp_path):
+    """A job that reads the samples has the table, the inputs and how tasks move their pixels as parents."""
     write_samples(job(tmp_path), samples([1], ["train"]))
     reader = job(tmp_path)
     read_samples(reader)
-    assert reader.parents.keys() == {TABLE, INPUTS}
+    assert reader.parents.keys() == {TABLE, INPUTS, MOVES}
 
 
-@pytest.mark.parametrize("name", SOURCES.names())
-def test_a_changed_raw_file_is_refused(monkeypatch, name):
-    """A raw file whose hash is not the declared one stops the study, with both hashes."""
-    source = SOURCES.load(name, "")
-    declared = dict.fromkeys(source.RAW_FILES, "0" * 64)
-    monkeypatch.setattr(source, "RAW_FILES", declared)
-    with pytest.raises(DataError, match="not the one that was declared") as error:
-        load_source(name)
-    assert error.value.expected == "sha256 " + "0" * 64
-    assert len(error.value.got) == 64
+def test_samples_of_several_tasks_share_a_stored_input(tmp_path):
+    """Two stored inputs, three tasks that move their pixels: six samples, each as its task shows it, −1 is black."""
+    stored = np.array([[[1, 2], [3, 4]], [[5, 6], [7, 8]]], dtype=np.uint8)
+    moves = {"t1": [0, 1, 2, 3], "t2": [3, 2, 1, 0], "t3": [1, -1, -1, 2]}
+    made = Samples(
+        inputs=stored,
+        input=np.array([0, 1] * 3),
+        dataset=["d"] * 6,
+        split=["train", "test"] * 3,
+        sample=np.arange(6),
+        label=np.zeros(6, dtype=np.int64),
+        task=["t1", "t1", "t2", "t2", "t3", "t3"],
+        sources=(),
+        moves={task: np.array(sources) for task, sources in moves.items()},
+    )
+    write_samples(job(tmp_path), made)
+    table, inputs = read_samples(job(tmp_path))
+    assert np.load(tmp_path / INPUTS).shape == (2, 2, 2)
+    seen = inputs[np.arange(6)]
+    assert seen.reshape(6, 4).tolist() == [
+        [1, 2, 3, 4],
+        [5, 6, 7, 8],
+        [4, 3, 2, 1],
+        [8, 7, 6, 5],
+        [2, 0, 0, 3],
+        [6, 0, 0, 7],
+    ]
+    assert inputs[np.array([4, 1, 2])].tolist() == [seen[4].tolist(), seen[1].tolist(), seen[2].tolist()]
+    assert table["sha256"].to_pylist() == [hashlib.sha256(row.tobytes()).hexdigest() for row in seen]
 
 
-def test_a_missing_raw_file_is_refused(monkeypatch, tmp_path):
-    """A raw file that is not there is named with its path."""
-    monkeypatch.setattr(mnist5k, "find", lambda: {"mnist_5k.csv.gz": tmp_path / "absent"})
-    with pytest.raises(DataError) as error:
-        load_source("mnist5k")
-    assert error.value.where == str(tmp_path / "absent")
-    assert error.value.got == "no such file"
+def test_the_pixels_of_a_colour_move_together(tmp_path):
+    """A pixel of three values moves as one."""
+    stored = np.arange(12, dtype=np.uint8).reshape(1, 2, 2, 3)
+    inputs = Inputs(stored, np.array([0]), np.array([[3, 2, 1, 0]]), np.array([0]))
+    assert inputs[np.array([0])].tolist() == [[[[9, 10, 11], [6, 7, 8]], [[3, 4, 5], [0, 1, 2]]]]
 
 
-@pytest.mark.parametrize("name", SOURCES.names())
-def test_a_source_is_what_it_declares(name):
-    """Shape, number of classes and fewest samples of a class are those that the source declares of itself."""
-    source = SOURCES.load(name, "")
-    inputs, labels = load_source(name)
-    assert inputs.dtype == np.uint8
-    assert labels.dtype == np.int64
-    assert inputs.shape == (len(labels), *source.INPUT_SHAPE)
-    assert np.unique(labels).tolist() == list(range(source.N_CLASSES))
-    assert np.bincount(labels).min() == source.N_PER_CLASS
-    assert all((source.SOURCE, source.LICENCE, source.REFERENCE))
+def test_reading_moved_inputs_does_not_change_the_stored_ones():
+    """What a batch gets is memory of its own."""
+    stored = np.array([[[1, 2]]], dtype=np.uint8)
+    Inputs(stored, np.array([0, 0]), np.array([[1, 0]]), np.array([0, 0]))[np.array([0, 1])][:] = 9
+    assert stored.tolist() == [[[1, 2]]]

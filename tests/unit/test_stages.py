@@ -163,10 +163,9 @@ def test_a_changed_sample_is_refused(study):
 
 def test_a_record_names_all_that_a_stage_comes_from(trained):
     """Parents of a stage: the samples, and the checkpoint of the stage before it."""
-    assert record(trained, 2)["lineage"]["parents"].keys() == {
-        *("data/samples.parquet", "data/inputs.npy", f"runs/{RUN}/stage-1.safetensors"),
-    }
-    assert record(trained, 1)["lineage"]["parents"].keys() == {"data/samples.parquet", "data/inputs.npy"}
+    data = {"data/samples.parquet", "data/inputs.npy", "data/moves.parquet"}
+    assert record(trained, 2)["lineage"]["parents"].keys() == {*data, f"runs/{RUN}/stage-1.safetensors"}
+    assert record(trained, 1)["lineage"]["parents"].keys() == data
     assert set(record(trained, 1)["files"]) == {"stage-1.safetensors", "stage-1.steps.parquet"}
 
 

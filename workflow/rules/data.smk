@@ -4,6 +4,7 @@ rule data:
     output:
         f"{STUDY}/data/samples.parquet",
         f"{STUDY}/data/inputs.npy",
+        f"{STUDY}/data/moves.parquet",
     log:
         f"{STUDY}/telemetry/logs/data.log",
     params:

@@ -7,6 +7,7 @@ for batch in BATCHES:
             code=f"{STUDY}/plan/code/evaluate/{batch.method}.json",
             samples=f"{STUDY}/data/samples.parquet",
             inputs=f"{STUDY}/data/inputs.npy",
+            moves=f"{STUDY}/data/moves.parquet",
             stages=batch.paths(f"{STUDY}/runs/{{run}}/stage-{{stage}}.json", batch.stage_numbers),
         output:
             batch.paths(f"{STUDY}/evaluation/{{run}}/predictions.parquet"),

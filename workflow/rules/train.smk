@@ -12,6 +12,7 @@ for batch in BATCHES:
                 code=f"{STUDY}/plan/code/{batch.method}.json",
                 samples=f"{STUDY}/data/samples.parquet",
                 inputs=f"{STUDY}/data/inputs.npy",
+                moves=f"{STUDY}/data/moves.parquet",
                 parents=batch.paths(f"{STUDY}/runs/{{run}}/stage-{{stage}}.json", block.parents),
             output:
                 batch.paths(f"{STUDY}/runs/{{run}}/stage-{{stage}}.json", block.stages),

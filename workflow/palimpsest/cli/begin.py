@@ -16,6 +16,10 @@ CodeFile = Annotated[
     str, typer.Option("--code", help="The recorded program, below the study's folder: plan/code/….json.")
 ]
 
+RawFolder = Annotated[
+    Path, typer.Option("--raw", envvar="PALIMPSEST_DATA", help="Folder of raw files, those of a data set in NAME/.")
+]
+
 
 def begin(
     study: Path,

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -29,16 +31,18 @@ class Deep:
     Args:
         sample: how many stages, of all that were completed and whose parent's checkpoint is there.
         seed: which ones: nobody who prepares a study may know it beforehand.
+        raw: the folder of raw files.
     """
 
     sample: int
     seed: int
+    raw: Path
 
     def __call__(self, chain: Chain, track: Track) -> Iterator[Finding]:
         """See `audit.verify.CHECKS`."""
         if chain.plan is None:
             return
-        yield from _data(chain)
+        yield from _data(chain, self.raw)
         stages = list(self._chosen(chain))
         for run, record in track(stages, "training stages again"):
             yield from _stage(chain, run, record)
@@ -117,10 +121,11 @@ def _predictions(chain: Chain, run: Run, stage: int, scratch: Job) -> Iterator[F
         yield Finding(path, reason, *first_difference(again, found, max(0, first)))
 
 
-def _data(chain: Chain) -> Iterator[Finding]:
+def _data(chain: Chain, raw: Path) -> Iterator[Finding]:
     """Make samples and inputs again from the raw files of their source."""
     from palimpsest.benchmarks import BENCHMARKS
-    from palimpsest.data.samples import write_samples
+    from palimpsest.data.raw import load_source
+    from palimpsest.data.write import write_samples
 
     told = json.loads(chain.grid.benchmark)
 
@@ -129,6 +134,7 @@ def _data(chain: Chain) -> Iterator[Finding]:
         sources = told.pop("sources")
         assert sources, "a benchmark has a source"
         job = job.fork(benchmark=told)
-        write_samples(job, module.build(module.Options.model_validate(told["options"]), told["seed"]))
+        options = module.Options.model_validate(told["options"])
+        write_samples(job, module.build(options, told["seed"], partial(load_source, folder=raw)))
 
     yield from Rehearsal(chain, "data").compare(chain.artifacts("data"), [], work)

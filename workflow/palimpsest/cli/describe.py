@@ -32,7 +32,7 @@ class Catalogs:
         """Tasks, inputs and full options of the study's benchmark."""
         module = BENCHMARKS.load(study.benchmark.name, file.where(("benchmark", "name")))
         options = _options(module.Options, study.benchmark.options, file, ("benchmark", "options"))
-        described = module.describe(options, file.where(("benchmark", "options")))
+        described = module.describe(options, study.benchmark.seed, file.where(("benchmark", "options")))
         return {"options": options.model_dump(mode="json"), **described}
 
     def model(self, study: Study, file: YamlFile, benchmark: dict[str, Any]) -> dict[str, Any]:

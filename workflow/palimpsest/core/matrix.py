@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from palimpsest.core.tables import TABLES
 
 IN_TASK = {"task_incremental": ("predicted_in_task", "label_log_probability_in_task")}
-OVER_ALL = {"class_incremental": ("predicted", "label_log_probability")}
+OVER_ALL = dict.fromkeys(("class_incremental", "domain_incremental"), ("predicted", "label_log_probability"))
 COLUMNS = ["stage", "task", "label", *IN_TASK["task_incremental"], *OVER_ALL["class_incremental"]]
 """What is counted of the table `predictions`."""
 
@@ -22,6 +22,16 @@ COLUMNS = ["stage", "task", "label", *IN_TASK["task_incremental"], *OVER_ALL["cl
 # power, are whole and exact below 2^53, which a batch of 2^28 rows stays under.
 _LOWEST, _N_POWERS = -172, 304
 _Cell = tuple[int, str]
+
+
+def read_as(protocol: str) -> dict[str, tuple[str, str]]:
+    """The protocols under which the predictions of a study are counted, each with the columns that it looks at.
+
+    >>> list(read_as("class_incremental")), list(read_as("domain_incremental"))
+    (['task_incremental', 'class_incremental'], ['domain_incremental'])
+    """
+    own = {protocol: (OVER_ALL | IN_TASK)[protocol]}
+    return IN_TASK | own if protocol == "class_incremental" else own
 
 
 def matrix(
@@ -43,8 +53,7 @@ def matrix(
         choosable: the tasks whose outputs a prediction may choose from, by protocol and stage; all if left out. The
             others would score 0 by construction: their cells are left out, as not measured.
     """
-    chosen = {**IN_TASK, **(OVER_ALL if protocol == "class_incremental" else {})}
-    counts = {name: _Counts(*columns) for name, columns in chosen.items()}
+    counts = {name: _Counts(*columns) for name, columns in read_as(protocol).items()}
     for batch in predictions:
         for part in counts.values():
             part.add(batch)

@@ -11,6 +11,7 @@ batches   seed, task, visit, epoch                                     the order
 method    seed, order, method, task, visit, purpose and step           what a method draws (buffer, Fisher labels)
 probe     seed, split, task                                            which held-out samples a probe is on
 split     benchmark seed, data set, class                              which sample is for training, validation, test
+tasks     benchmark seed, permutation or rotation, task                how the inputs of a task differ from the stored
 bootstrap comparison, or method, protocol and task                which pairs or runs a bootstrap resamples
 orders    design seed                                                  the task orders of a `random` design
 ========= ============================================================ ==========================================

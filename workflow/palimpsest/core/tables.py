@@ -48,9 +48,11 @@ TABLES: dict[str, Table] = {
             sample=_INT,
             label=_SMALL,
             task=_STRING,
+            input=_INT,
             sha256=_STRING,
             duplicate_of=_INT,
         ),
+        _table("moves", "task pixel", task=_STRING, pixel=_SMALL, source=_SMALL),
         _table(
             "steps",
             "stage step",

@@ -27,17 +27,32 @@ def json_schema() -> str:
     return json.dumps(Study.model_json_schema(), indent=1, ensure_ascii=False) + "\n"
 
 
-def markdown(axes: Mapping[str, Mapping[str, type[BaseModel]]]) -> str:
+DATA_SETS = """
+## Data sets
+
+Raw files are looked for in `data/raw/NAME/` below the folder in which the workflow runs, or in the folder NAME of the
+one that the environment variable `PALIMPSEST_DATA` names, and then where a package puts them. Nothing is downloaded
+while a study runs, and a file with another hash than the declared one stops it.
+
+| name | what it is | how its raw files are had | licence |
+| --- | --- | --- | --- |
+"""
+
+
+def markdown(axes: Mapping[str, Mapping[str, type[BaseModel]]], data_sets: Mapping[str, tuple[str, str, str]]) -> str:
     """The page that explains every field.
 
     Args:
         axes: for each heading ("Methods"), the options of each entry by name.
+        data_sets: what each data set is, how its raw files are had, and its licence, by name.
     """
     parts = [HEAD, "\n## Fields\n\n", _table(Study, "")]
     for heading, entries in axes.items():
         parts.append(f"\n## {heading}\n")
         for name, options in entries.items():
             parts.append(f"\n### `{name}`\n\n" + (_table(options, "") if options.model_fields else "No options.\n"))
+    parts.append(DATA_SETS)
+    parts += [f"| `{name}` | {' | '.join(about)} |\n" for name, about in data_sets.items()]
     return "".join(parts)
 
 

@@ -12,6 +12,7 @@ from palimpsest.core import code
 from palimpsest.core.catalog import Catalog
 from palimpsest.core.errors import LockError, StudyError
 from palimpsest.core.hashing import canonical_json, hash_json
+from palimpsest.core.matrix import read_as
 from palimpsest.plan.probing import NOTHING, Recording, tables_of
 from palimpsest.plan.schedule import stages
 
@@ -244,8 +245,8 @@ class Grid:
 
     @property
     def protocols(self) -> list[str]:
-        """The protocols by which predictions are read: the study's own, and the choice within the task."""
-        return sorted({self.plan["study"]["protocol"], "task_incremental"})
+        """The protocols by which predictions are read."""
+        return sorted(read_as(self.plan["study"]["protocol"]))
 
     @property
     def boundaries(self) -> str:

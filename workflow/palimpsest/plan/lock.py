@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from palimpsest.core.errors import LockError, StudyError
 from palimpsest.core.hashing import hash_json
+from palimpsest.core.matrix import read_as
 from palimpsest.plan import orders as task_orders
 from palimpsest.plan.gates import read_gate, require_gate
 from palimpsest.plan.grid import REFERENCES, Grid, complete_spec, shared_spec
@@ -57,6 +58,7 @@ def make_lock(study: Study, file: YamlFile, describe: Describe) -> Plan:
         StudyError: a name, option, order or comparison does not exist or cannot be run.
     """
     benchmark = describe.benchmark(study, file)
+    _check_protocol(study, file, benchmark["inputs"]["label_tells_task"])
     orders = task_orders.task_orders(
         study.design.orders,
         list(benchmark["tasks"]),
@@ -180,6 +182,18 @@ def differences(locked: Any, now: Any, field: str = "") -> Iterator[tuple[str, A
         yield field, locked, now
 
 
+def _check_protocol(study: Study, file: YamlFile, label_tells_task: bool) -> None:
+    other, have = ("class", "have outputs of their own") if label_tells_task else ("domain", "share their outputs")
+    if study.protocol not in (f"{other}_incremental", "task_incremental"):
+        raise StudyError(
+            "the protocol does not fit the outputs of the tasks",
+            where=file.where(("protocol",)),
+            expected=f"{other}_incremental or task_incremental, since the tasks of this benchmark {have}",
+            got=study.protocol,
+            next="change the protocol, or the benchmark's option `outputs`",
+        )
+
+
 def _keys(study: Study, file: YamlFile) -> list[str]:
     """Methods and references of the study; a method must not be called as a reference is."""
     taken = sorted(set(study.methods) & set(REFERENCES))
@@ -288,11 +302,11 @@ def _check_comparisons(study: Study, file: YamlFile, describe: Describe, tasks: 
                 got=f"{comparison.metric} with index {comparison.index}",
                 next="correct the index or choose another metric",
             )
-        if comparison.protocol not in (None, study.protocol, "task_incremental"):
+        if comparison.protocol not in (None, *read_as(study.protocol)):
             raise StudyError(
                 "a comparison under a protocol in which the study makes no predictions",
                 where=file.where((*place, "protocol")),
-                expected=f"{study.protocol} or task_incremental",
+                expected=" or ".join(sorted(read_as(study.protocol))),
                 got=comparison.protocol,
                 next="correct the protocol, or leave it out",
             )

@@ -21,7 +21,7 @@ from palimpsest.plan.yaml_file import YamlFile, read_yaml
 
 Name = Annotated[str, StringConstraints(max_length=60, pattern=r"^[a-z][a-z0-9]*([_.+-][a-z0-9]+)*$")]
 Mask = Literal["all", "seen", "current"]
-Protocol = Literal["class_incremental", "task_incremental"]
+Protocol = Literal["class_incremental", "task_incremental", "domain_incremental"]
 Alternative = Literal["two-sided", "greater", "less"]
 PositiveInt = Annotated[int, Field(ge=1)]
 Fraction = Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)]
@@ -357,7 +357,8 @@ class Study(Section):
     demonstration: bool = Field(False, description="Whether the study is no finding; the report says so at its head.")
     benchmark: Benchmark
     protocol: Protocol = Field(
-        description="`class_incremental`: the task of a test sample is unknown; `task_incremental`: it is given."
+        description="`class_incremental`: each task has outputs of its own, and the task of a test sample is unknown; "
+        "`task_incremental`: it is given; `domain_incremental`: the tasks share their outputs, and it is unknown."
     )
     training_mask: Mask = Field(
         description="Outputs that the training loss sees: `all`, those of tasks `seen` so far, or `current`: those of "
@@ -391,6 +392,8 @@ class Study(Section):
             raise ValueError("evaluation_mask current tells the task: that is the protocol task_incremental")
         if self.protocol == "task_incremental" and self.evaluation_mask != "current":
             raise ValueError("the protocol task_incremental needs evaluation_mask current")
+        if self.protocol == "domain_incremental" and {self.training_mask, self.evaluation_mask} != {"all"}:
+            raise ValueError("under domain_incremental the tasks share their outputs: both masks are `all`")
         return self
 
     @model_validator(mode="after")

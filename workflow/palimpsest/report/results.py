@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from palimpsest.core.matrix import read_as
 from palimpsest.core.numbers import is_missing, percent, points
 from palimpsest.metrics._describe import describe
 from palimpsest.report.study import Row, Study
@@ -119,7 +120,7 @@ def _columns(study: Study) -> list[Column]:
         if name in WHERE_KNOWN and not known:
             continue
         columns.append(Column(name, study.protocol, describe(name).label))
-        if name == "average_accuracy" and study.protocol != IN_TASK:
+        if name == "average_accuracy" and IN_TASK in read_as(study.protocol) and study.protocol != IN_TASK:
             columns.append(
                 Column(name, IN_TASK, "average accuracy, in-task", "same predictions, choice within the task")
             )

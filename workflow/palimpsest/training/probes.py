@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 import torch
 
 from palimpsest.core.artifact import Job
+from palimpsest.core.matrix import read_as
 from palimpsest.core.streams import generator
 from palimpsest.core.tables import TABLES
 from palimpsest.data.samples import read_samples
@@ -75,7 +76,7 @@ class Probes:
         self.held_out = _held_out(job, spec, tasks, section)
         self.members = {
             (protocol, task, group): members
-            for protocol in predictor.masks
+            for protocol in read_as(spec["protocol"])
             for task in measured_tasks(spec, stage, protocol)
             if task in self.held_out
             for group, members in _groups(spec, stage, self.held_out[task].labels).items()

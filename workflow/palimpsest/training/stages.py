@@ -22,7 +22,7 @@ from palimpsest.core.attempts import Notes
 from palimpsest.core.errors import ArtifactError
 from palimpsest.core.exclusive import hold
 from palimpsest.core.hashing import canonical_json, hash_file, hash_json
-from palimpsest.data.samples import INPUTS, TABLE
+from palimpsest.data.samples import FILES
 from palimpsest.plan.probing import RECORDED, Recording
 from palimpsest.training.machine import kind_of_machine
 
@@ -57,7 +57,7 @@ def train_stages(
     folder = f"runs/{run}"
     # A trainer that outlived its workflow finishes first, and its stages are accepted.
     with hold(job.study / folder / ".lock", lambda: say("waiting for another process that trains this run")):
-        for path in (TABLE, INPUTS):
+        for path in FILES:
             job.locate(path)
         for stage in (stage for stage in spec["stages"] if stage["stage"] in numbers):
             _bring(job, run, spec, stage, recording, observe, ask, say)
@@ -94,7 +94,7 @@ def abandon_stages(
         )
 
     with hold(job.study / folder / ".lock", refuse):
-        for path in (TABLE, INPUTS):
+        for path in FILES:
             job.locate(path)
         missing = [s for s in spec["stages"] if not (job.study / record_of(folder, s["stage"])).is_file()]
         for stage in missing:

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from palimpsest.cli.begin import RawFolder
+
 
 def command(
     study: Annotated[Path, typer.Argument(help="The results of a study, results/STUDY, or an unpacked archive.")],
@@ -14,12 +16,13 @@ def command(
     deep: Annotated[bool, typer.Option("--deep", help="Train and evaluate some stages again, too.")] = False,
     sample: Annotated[int, typer.Option(min=1, help="How many stages --deep makes again.")] = 5,
     seed: Annotated[int | None, typer.Option(help="Which stages --deep makes again; drawn if left out.")] = None,
+    raw: RawFolder = Path("data/raw"),
 ) -> None:
     """Recompute every hash, parent, matrix, metric, table and the report; exit with 1 and name what does not follow."""
     from palimpsest.audit.verify import verify_study
     from palimpsest.cli.progress import bars
 
-    further = [_deep(study, sample, seed)] if deep else []
+    further = [_deep(study, sample, seed, raw)] if deep else []
     with bars() as track:
         findings = verify_study(study, track, root, further)
     _show(study, findings, root)
@@ -27,7 +30,7 @@ def command(
         raise typer.Exit(1)
 
 
-def _deep(study: Path, sample: int, seed: int | None):
+def _deep(study: Path, sample: int, seed: int | None, raw: Path):
     import json
     import secrets
 
@@ -37,7 +40,7 @@ def _deep(study: Path, sample: int, seed: int | None):
     lock = study / "plan" / "lock.json"
     if lock.is_file():
         pin_numerics(json.loads(lock.read_bytes())["study"]["numerics"]["threads"])
-    return Deep(sample, secrets.randbits(32) if seed is None else seed)
+    return Deep(sample, secrets.randbits(32) if seed is None else seed, raw)
 
 
 def _show(study: Path, findings: list, root: str | None) -> None:

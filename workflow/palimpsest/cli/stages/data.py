@@ -3,28 +3,34 @@
 from __future__ import annotations
 
 import json
+from functools import partial
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from palimpsest.cli.begin import CodeFile, StudyFolder, begin
+from palimpsest.cli.begin import CodeFile, RawFolder, StudyFolder, begin
 
 
 def command(
     study: StudyFolder,
     code: CodeFile,
     benchmark: Annotated[str, typer.Option(help="Name, seed and options of the benchmark, and its sources, as JSON.")],
+    raw: RawFolder = Path("data/raw"),
 ) -> None:
-    """Write data/samples.parquet and data/inputs.npy."""
+    """Write data/samples.parquet, data/inputs.npy and data/moves.parquet."""
     what = json.loads(benchmark)
     modules = [f"palimpsest.benchmarks.{what['name']}"]
     modules += [f"palimpsest.data.sources.{source}" for source in what.pop("sources")]
     job = begin(study, "data", code, modules, parameters={"benchmark": what})
     from palimpsest.benchmarks import BENCHMARKS
-    from palimpsest.data.samples import write_samples
+    from palimpsest.data.raw import load_source
+    from palimpsest.data.write import write_samples
 
     module = BENCHMARKS.load(what["name"], "--benchmark")
-    samples = module.build(module.Options.model_validate(what["options"]), what["seed"])
+    samples = module.build(
+        module.Options.model_validate(what["options"]), what["seed"], partial(load_source, folder=raw)
+    )
     duplicates = write_samples(job, samples)
     print(
         f"{len(samples.sample)} samples; exact duplicates: {duplicates['within_splits']} within a split, "
