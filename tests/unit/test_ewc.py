@@ -58,7 +58,7 @@ def current() -> torch.Tensor:
 def test_the_fisher_is_that_of_a_plain_loop(n_fisher, masked):
     """The mean of squared gradients, sample by sample, for one sample, full chunks and all samples there are."""
     now = context(n_fisher, current() if masked else None)
-    found, expected = ewc.sampled_fisher(now), fisher_by_a_loop(now)
+    found, expected = ewc.fisher_information(now), fisher_by_a_loop(now)
     assert found.keys() == expected.keys()
     for name, value in expected.items():
         torch.testing.assert_close(found[name], value, rtol=1e-4, atol=1e-7)
@@ -69,12 +69,12 @@ def test_the_fisher_is_not_the_square_of_a_mean():
     now = context(100)
     now.cross_entropy(now.samples(np.arange(100))).backward()
     squared = sum(float(p.grad.square().sum()) for p in now.model.parameters())
-    assert sum(float(value.sum()) for value in ewc.sampled_fisher(now).values()) > 3 * squared
+    assert sum(float(value.sum()) for value in ewc.fisher_information(now).values()) > 3 * squared
 
 
 def test_hidden_outputs_have_no_importance():
     """Outputs that the training mask hides have a Fisher of exactly 0."""
-    found = ewc.sampled_fisher(context(50, current()))["head.weight"]
+    found = ewc.fisher_information(context(50, current()))["head.weight"]
     assert (found[:2] > 0).any()
     assert (found[2:] == 0).all()
 

@@ -53,3 +53,8 @@ def _of_each(context: Context, task: torch.Tensor, function: Callable[..., torch
         return function(context.visible(outputs, task)[0], *extra)
 
     return vmap(grad(of_one), in_dims=(None, *[0] * n_batched))
+
+
+def log_probability(outputs: torch.Tensor, label: torch.Tensor) -> torch.Tensor:
+    """log p(label | x) of one sample, from its visible outputs `[n_outputs]`."""
+    return torch.log_softmax(outputs, dim=0).gather(0, label[None])[0]

@@ -1,23 +1,29 @@
-"""Elastic weight consolidation, with one quadratic penalty for each learned task.
+"""Elastic weight consolidation: a quadratic penalty on weights that the tasks before need, by their Fisher information.
 
-The penalty is λ/2 Σ_t Σ_i F_{t,i} (θ_i − θ*_{t,i})²: θ*_t are the weights after task t, F_t is the diagonal of the
-Fisher information there. Estimator `sampled`: n training samples of the task are drawn without replacement, and for
-each one label y from the model's own prediction p(y | x); F_{t,i} is the mean of (∂ log p(y | x) / ∂θ_i)², squared
-sample by sample (never the square of a mean over a batch).
+With `variant: per_task` the penalty is λ/2 Σ_t Σ_i F_{t,i} (θ_i − θ*_{t,i})²: θ*_t are the weights after task t, F_t is
+the diagonal of the Fisher information there. With `variant: online` it is λ/2 Σ_i F_i (θ_i − θ*_i)², with θ* the
+weights after the last task and F = γ F + F_t after each.
+
+F_{t,i} is the mean over n training samples x of the task, drawn without replacement, of (∂ log p(y | x) / ∂θ_i)²,
+squared sample by sample (never the square of a mean over a batch). The estimator says which y: `sampled`, one drawn
+from the model's own p(y | x); `exact`, all of them, weighted by p(y | x); `empirical`, the sample's label.
 """
 
 from __future__ import annotations
 
+from typing import Literal
+
 import torch
 from pydantic import BaseModel, ConfigDict, Field
 
+from palimpsest.methods import _quadratic as quadratic
 from palimpsest.methods._declaration import Declaration
 from palimpsest.methods._hooks import Batch, Context, State
-from palimpsest.methods._per_sample import mean_over_samples
+from palimpsest.methods._per_sample import log_probability, mean_over_samples
 
 REFERENCE = (
     "J. Kirkpatrick et al., Overcoming catastrophic forgetting in neural networks, PNAS 114 (2017) 3521-3526, "
-    "doi:10.1073/pnas.1611835114"
+    "doi:10.1073/pnas.1611835114; online: J. Schwarz et al., Progress & compress, ICML 2018, arXiv:1805.06370"
 )
 DECLARATION = Declaration(needs_task_boundaries=True)
 
@@ -32,6 +38,14 @@ class Hyperparameters(BaseModel):
     fisher_samples: int = Field(
         ge=1, description="Training samples over which the Fisher is estimated.", examples=[200]
     )
+    fisher: Literal["sampled", "exact", "empirical"] = Field(
+        "sampled",
+        description="Labels of the Fisher: drawn from the model, all of them by probability, or the true ones.",
+    )
+    variant: Literal["per_task", "online"] = Field(
+        "per_task", description="A penalty for each task, or one around the last weights."
+    )
+    decay: float = Field(1.0, ge=0, le=1, description="γ of the online variant: what is left of earlier Fishers.")
 
 
 def init(context: Context) -> State:
@@ -43,38 +57,52 @@ def penalty(context: Context, state: State, batch: Batch) -> torch.Tensor | None
     """λ/2 Σ_t Σ_i F_{t,i} (θ_i − θ*_{t,i})²."""
     if not state["tasks"] or context.hyperparameters.strength == 0:
         return None
-    parameters = dict(context.model.named_parameters())
-    terms = [
-        (task["fisher"][name] * (parameters[name] - task["weights"][name]).square()).sum()
-        for task in state["tasks"].values()
-        for name in task["fisher"]
-    ]
-    return context.hyperparameters.strength / 2 * torch.stack(terms).sum()
+    remembered = [(task["fisher"], task["weights"]) for task in state["tasks"].values()]
+    return context.hyperparameters.strength / 2 * quadratic.penalty(context, *remembered)
 
 
 def after_task(context: Context, state: State) -> State:
     """Remember the weights and their importance for the task just learned."""
-    remembered = {
-        "fisher": sampled_fisher(context),
-        "weights": {name: p.detach().clone() for name, p in context.model.named_parameters()},
-    }
-    return {"tasks": {**state["tasks"], str(context.stage): remembered}}
+    fisher, here = fisher_information(context), quadratic.weights(context)
+    if context.hyperparameters.variant == "per_task":
+        return {"tasks": {**state["tasks"], str(context.stage): {"fisher": fisher, "weights": here}}}
+    before = state["tasks"].get("all", {"fisher": {}, "weights": {}})
+    fisher = quadratic.accumulate(before["fisher"], fisher, context.hyperparameters.decay)
+    return {"tasks": {"all": {"fisher": fisher, "weights": {**before["weights"], **here}}}}
 
 
-def sampled_fisher(context: Context) -> dict[str, torch.Tensor]:
+def fisher_information(context: Context) -> quadratic.Weights:
     """Diagonal Fisher information by parameter name, each in the parameter's shape."""
     draws = context.stream("fisher")
     count = min(context.hyperparameters.fisher_samples, context.n_samples)
     chosen = context.samples(draws.choice(context.n_samples, size=count, replace=False))
+    estimator = context.hyperparameters.fisher
+    if estimator == "empirical":
+        return mean_over_samples(context, chosen, log_probability, torch.square, chosen.labels)
+    if estimator == "exact":
+        return exact_fisher(context, chosen)
     with torch.no_grad(), context.evaluating():
         outputs = context.outputs(chosen.inputs, chosen.tasks)
     probabilities = torch.softmax(context.visible(outputs, chosen.tasks), dim=1).double()
     labels = _draw_labels(probabilities, torch.from_numpy(draws.random(count)))
-    return mean_over_samples(context, chosen, _log_probability, torch.square, labels)
+    return mean_over_samples(context, chosen, log_probability, torch.square, labels)
 
 
-def _log_probability(outputs: torch.Tensor, label: torch.Tensor) -> torch.Tensor:
-    return torch.log_softmax(outputs, dim=0).gather(0, label[None])[0]
+def exact_fisher(context: Context, samples: Batch) -> quadratic.Weights:
+    """Mean over samples of Σ_y p(y | x) (∂ log p(y | x) / ∂θ_i)²."""
+    total = quadratic.zeros(context)
+    for label in range(context.facts["n_outputs"]):
+        labels = torch.full_like(samples.labels, label)
+        total = quadratic.accumulate(
+            total, mean_over_samples(context, samples, _weighted_log_probability, torch.square, labels)
+        )
+    return total
+
+
+def _weighted_log_probability(outputs: torch.Tensor, label: torch.Tensor) -> torch.Tensor:
+    """√p log p, whose squared gradient with p held fixed is p (∂ log p)²."""
+    found = log_probability(outputs, label)
+    return found.detach().exp().sqrt() * found
 
 
 def _draw_labels(probabilities: torch.Tensor, uniform: torch.Tensor) -> torch.Tensor:
