@@ -10,6 +10,7 @@ import numpy as np
 from palimpsest.core.artifact import Job
 from palimpsest.core.streams import generator
 from palimpsest.core.tables import TABLES
+from palimpsest.plan.marks import no_marks
 from palimpsest.statistics.claims import Plasticity, judge_claim
 from palimpsest.statistics.decisions import candidates, decision_rows, quantities, read_claims, read_gates
 from palimpsest.statistics.evidence import evidence_level
@@ -291,12 +292,13 @@ def decisions(naming: dict[str, str]) -> Rows:
     content = lock(naming)["study"]["analysis"]
     rows = comparisons(naming)
     cost_of = {naming[name]: costs(name, naming[name]) for name in FINAL}
-    judged = [judge_gate(gate, quantities(rows, cost_of)) for gate in read_gates(content)]
+    judged = [judge_gate(gate, quantities(rows, cost_of)) for gate in read_gates(content, no_marks())]
     by_name = {row["comparison"]: row for row in rows}
-    claims = [judge_claim(c, by_name[c.comparison], Plasticity(-0.05, -0.08, -0.02)) for c in read_claims(content)]
+    plasticity = Plasticity(-0.05, -0.08, -0.02)
+    claims = [judge_claim(c, by_name[c.comparison], plasticity) for c in read_claims(content, no_marks())]
     methods = ("replay", "ewc", "finetune")
     summary = [row for name in methods for row in summaries(name, naming[name], "class_incremental")]
-    plan = read_analysis({**content, "failed_runs": "bounds"})
+    plan = read_analysis({**content, "failed_runs": "bounds"}, no_marks())
     running = candidates(plan, judged, [row for row in summary if row["index"] is None], cost_of)
     levels = {row["comparison"]: evidence_level(row, row["n_orders"], row["n"]) for row in rows}
     return decision_rows(judged, claims, running, by_name, levels)

@@ -9,11 +9,13 @@ from typing import Any
 
 import small_study
 from palimpsest.cli.begin import begin
+from palimpsest.cli.history import History
 from palimpsest.cli.main import STAGES
 from palimpsest.cli.runs import each_run, modules_of
 from palimpsest.core.attempts import Notes
 from palimpsest.core.hashing import canonical_json
 from palimpsest.plan.grid import Grid
+from palimpsest.plan.marks import no_marks
 
 
 def references(content: dict[str, Any]) -> None:
@@ -30,6 +32,9 @@ def finish(folder: Path) -> Path:
     lock = folder / "small.lock.json"
     lock.write_bytes(json.dumps(plan, indent=1).encode())
     study, grid = folder / "results" / "small", Grid(plan)
+    History(folder / "small.yaml", study, plan, grid.programs()).note(
+        f"evaluation/{run}/predictions.parquet" for run in grid.runs
+    )
     for name, program in grid.programs().items():
         stage(study, "plan_code", f"plan/code/{name}.json", program=program)
     stage(study, "plan", lock=lock)
@@ -49,7 +54,7 @@ def analyse(study: Path, grid: Grid) -> None:
         measure(study, grid, method)
         stage(study, "ledger", method=method)
     stage(study, "aggregate", methods=methods)
-    stage(study, "statistics", analysis=grid.analysis)
+    stage(study, "statistics", analysis=grid.analysis, marks=json.dumps(no_marks()))
     stage(study, "audit", methods=methods)
     stage(study, "report")
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
+DATED = ("report/index.html", "report/costs.html")
 COPIED = ("Snakefile", "workflow", "envs/requirements.lock", "config")
 
 
@@ -20,7 +21,8 @@ def copy_program(root: Path) -> Path:
         source, target = ROOT / name, root / name
         target.parent.mkdir(parents=True, exist_ok=True)
         if source.is_dir():
-            shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
+            left = shutil.ignore_patterns("__pycache__", "*.egg-info", "*.journal.jsonl")
+            shutil.copytree(source, target, ignore=left)
         else:
             shutil.copy(source, target)
     return root
@@ -79,11 +81,11 @@ class Project:
         place.write_text(text.replace(old, new))
 
     def hashes(self) -> dict[str, str]:
-        """SHA-256 of every result but telemetry, what is made of it, and lock files, by path."""
+        """SHA-256 of every result but telemetry, pages with dates and times, and lock files, by path."""
         files = [path for path in sorted(self.study.rglob("*")) if path.is_file() and path.name != ".lock"]
         named = {str(path.relative_to(self.study)): path for path in files}
         return {
             name: hashlib.sha256(path.read_bytes()).hexdigest()
             for name, path in named.items()
-            if not name.startswith("telemetry/") and name != "report/costs.html"
+            if not name.startswith("telemetry/") and not any(page in name for page in DATED)
         }

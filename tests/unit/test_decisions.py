@@ -15,11 +15,11 @@ import small_study
 from palimpsest.core.errors import PalimpsestError
 from palimpsest.core.tables import TABLES
 from palimpsest.metrics._evaluate import declaration
-from palimpsest.plan.gates import QUANTITIES, read_gate
+from palimpsest.plan.gates import QUANTITIES, Gate, read_gate
 from palimpsest.plan.lock import locked_part
 from palimpsest.plan.study import read_study
 from palimpsest.statistics.claims import Claim, Plasticity, compare_plasticity, judge_claim
-from palimpsest.statistics.decisions import candidates, decision_rows, quantities
+from palimpsest.statistics.decisions import candidates, decision_rows, quantities, read_claims, read_gates
 from palimpsest.statistics.evidence import evidence_level
 from palimpsest.statistics.gates import judge_gate
 from palimpsest.statistics.pairs import Pairs
@@ -224,11 +224,15 @@ def summary(method: str, **means: float) -> list[dict[str, Any]]:
 
 
 def decide(*gates: tuple[str, bool]) -> list[dict[str, Any]]:
-    row = {**dict.fromkeys(TABLES["comparisons"].schema.names), **row_of()}
-    judged = [judge_gate(read_gate(text, "", hard), quantities([row], COSTS)) for text, hard in gates]
+    return decide_by([read_gate(text, "", hard) for text, hard in gates])
+
+
+def decide_by(gates: list[Gate], confirmatory: bool = False) -> list[dict[str, Any]]:
+    row = {**dict.fromkeys(TABLES["comparisons"].schema.names), **row_of(), "confirmatory": confirmatory}
+    judged = [judge_gate(gate, quantities([row], COSTS)) for gate in gates]
     means = summary("ours", average_accuracy=0.8, forgetting=0.1) + summary("theirs", average_accuracy=0.2)
     running = candidates(ANALYSIS, judged, means, COSTS)
-    return decision_rows(judged, [], running, {"f": row}, {"f": "open"})
+    return decision_rows(judged, [], running, {"f": row}, {"f": "confirmed on a single order"})
 
 
 def of_kind(rows: list[dict[str, Any]], kind: str) -> list[dict[str, Any]]:
@@ -245,6 +249,38 @@ def test_the_verdict_needs_all_hard_gates_and_no_soft_one():
     assert of_kind(decide((held, True), (failed, False)), "verdict")[0]["passed"]
     (verdict,) = of_kind(decide((held, True), (failed, True)), "verdict")
     assert (verdict["passed"], verdict["reason"]) == (False, "not held: f.mean > 0")
+
+
+def test_a_verdict_on_what_is_exploratory_says_so():
+    (verdict,) = of_kind(decide_by([read_gate("f.mean < 0", "")], confirmatory=False), "verdict")
+    assert (verdict["passed"], verdict["reason"]) == (True, "rests on what is exploratory: f")
+    (verdict,) = of_kind(decide_by([read_gate("f.mean < 0", "")], confirmatory=True), "verdict")
+    assert (verdict["passed"], verdict["reason"]) == (True, None)
+
+
+LATE = {"comparisons": {}, "late": [], "gates": {"f.mean>0": "added late"}, "claims": {"reduces_forgetting f": "added"}}
+
+
+def test_a_gate_added_after_results_decides_nothing():
+    """It was hard in the amendment; its threshold may have been chosen with the results in view."""
+    gates = read_gates({"gates": [{"gate": "f.mean>0", "hard": True}, {"gate": "f.mean < 0", "hard": True}]}, LATE)
+    rows = decide_by(gates, confirmatory=True)
+    assert of_kind(rows, "verdict")[0]["passed"]
+    late = next(row for row in of_kind(rows, "gate") if row["name"] == "f.mean > 0")
+    assert (late["hard"], late["passed"], late["reason"]) == (False, False, "added late")
+    assert late["evidence"] == "exploratory, on a single order"
+
+
+def test_a_claim_added_after_results_confirms_nothing():
+    content = {
+        "equivalence_margin": None,
+        "claims": [{"claim": "reduces_forgetting", "comparison": "f", "margin": 0.02}],
+    }
+    (claim,) = read_claims(content, LATE)
+    judged = judge_claim(claim, row_of(), Plasticity(0.0, -0.02, 0.02))
+    rows = decision_rows([], [judged], [], {"f": row_of()}, {"f": "confirmed on a single order"})
+    found = {(row["passed"], row["reason"], row["evidence"]) for row in of_kind(rows, "claim")}
+    assert found == {(True, "added", "exploratory, on a single order")}
 
 
 def test_a_null_value_does_not_pass():

@@ -100,10 +100,11 @@ def test_a_second_plan_over_results_is_refused(tmp_path) -> None:
     place = tmp_path / "results/plan/lock.json"
     place.parent.mkdir(parents=True)
     place.write_text(json.dumps({**first, "hash": hash_json(first)}))
-    refuse_second_plan(tmp_path / "results", {"hash": hash_json(first)})
-    refuse_second_plan(tmp_path / "nothing", {"hash": "other"})
+    journal = tmp_path / "no.journal.jsonl"
+    refuse_second_plan(tmp_path / "results", journal, {"hash": hash_json(first)})
+    refuse_second_plan(tmp_path / "nothing", journal, {"hash": "other"})
     with pytest.raises(LockError, match="results of another plan already"):
-        refuse_second_plan(tmp_path / "results", {"hash": "other"})
+        refuse_second_plan(tmp_path / "results", journal, {"hash": "other"})
 
 
 def test_the_default_study_is_relative_below_the_folder(monkeypatch, tmp_path) -> None:

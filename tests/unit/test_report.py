@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import itertools
+import json
 import re
 import xml.etree.ElementTree as ET
 from html import unescape
@@ -13,6 +14,7 @@ from pathlib import Path
 
 import pytest
 import typer
+from markupsafe import Markup
 
 from fabricated_study import FAILURE, NULL_REASON, fabricate, lock
 from palimpsest.cli.stages import report as stage
@@ -21,8 +23,11 @@ from palimpsest.core.artifact import Job, read_record, record_path
 from palimpsest.core.errors import ArtifactError
 from palimpsest.metrics import METRICS
 from palimpsest.metrics._describe import describe
+from palimpsest.plan.journal import append_to_journal
 from palimpsest.report import escape, figures, tables, wording
 from palimpsest.report.build import build, build_costs
+from palimpsest.report.page import page
+from palimpsest.report.results import results
 from palimpsest.report.study import read
 
 HOSTILE = {"ewc": "<script>alert(1)</script>", "finetune": "=cmd()", "replay": "a_b%$x^2$"}
@@ -252,7 +257,7 @@ def test_percent_and_percentage_points_are_told_apart(html):
 def test_the_limits_and_the_root_are_stated(html):
     text = visible(html)
     assert "conditional on the study's benchmark seed (7)" in text.replace("&#39;", "'")
-    assert "not independently time-stamped unless its commit was published" in text
+    assert "not independently time-stamped: no commit of it is known" in text
     assert "ef" * 32 in text
     assert "Underpowered" in text
 
@@ -294,6 +299,64 @@ def test_optional_parts_of_the_lock_may_be_absent(tmp_path):
     page = (tmp_path / "report/index.html").read_text()
     assert "<h1>fabricated</h1>" in page
     assert "Underpowered" not in page
+
+
+def amended(folder: Path) -> str:
+    """The page of a study that was amended once before and once after its first evaluation."""
+    job = fabricate(folder)
+    content = lock({name: name for name in ("replay", "ewc", "finetune", "joint", "isolated", "random_init")})
+    alpha = {"field": ["study", "analysis", "alpha"], "old": 0.1, "new": 0.05}
+    added = {"field": ["study", "analysis", "secondary", "late"], "new": {"name": "late", "a": "<b>", "b": "y"}}
+    runs = [{"field": ["runs", f"ewc/s{n}"], "new": {"run": f"ewc/s{n}"}} for n in range(3)]
+    early = {"date": "2026-01-02T10:00:00+00:00", "reason": "a slip", "before": "a" * 64, "after_results": False}
+    late = {"date": "2026-01-04T10:00:00+00:00", "reason": "<i>asked", "before": "b" * 64, "after_results": True}
+    content["amendments"] = [{**early, "changes": [alpha]}, {**late, "changes": [added, *runs]}]
+    job.write_json("plan/lock.json", content, "lock")
+    journal = folder / "telemetry/journal.jsonl"
+    journal.parent.mkdir(exist_ok=True)
+    for day, event, version in ((1, "locked", "0"), (1, "locked", "a"), (3, "evaluation", "b")):
+        line = {"date": f"2026-01-0{day}T09:30:00+00:00", "event": event, "lock": version * 64}
+        append_to_journal(journal, {**line, "programs": {}, "runs": []})
+    commit = {"commit": "c" * 40, "committed": "2026-01-01T10:00:00+00:00", "branches": ["origin/main"]}
+    publication = {"a" * 64: commit, "b" * 64: {**commit, "branches": []}, content["hash"]: {}}
+    (folder / "telemetry/publication.json").write_text(json.dumps(publication))
+    build(job)
+    return visible((folder / "report/index.html").read_text())
+
+
+def test_the_history_of_the_plan_is_told(tmp_path):
+    """When it was locked and first used, each amendment with date, reason, changes, and whether results existed."""
+    text = amended(tmp_path)
+    assert "amended 2 times" in text
+    assert "Locked on 2026-01-01 09:30 UTC; first evaluated on test data on 2026-01-03 09:30 UTC" in text
+    assert "The journal knows 1 other plan that was locked under this name." in text
+    assert "2026-01-02 10:00 UTC, before any result. a slip analysis.alpha0.1 → 0.05" in text
+    assert (
+        "2026-01-04 10:00 UTC, after results existed. &lt;i&gt;asked analysis.secondary.lateadded: a = &lt;b&gt;; b = y"
+        in text
+    )
+    assert "runsadded: 3 more" in text
+
+
+def test_whether_the_lock_is_independently_time_stamped_is_told(tmp_path):
+    """For the plan as it was locked and after each amendment: only a published commit is evidence."""
+    text = amended(tmp_path)
+    named = "commit cccccccccccc of 2026-01-01 10:00 UTC"
+    assert f"plan as it was lockedaaaaaaaaaaaa, {named} is published in origin/main" in text
+    assert f"after amendment 1bbbbbbbbbbbb, not independently time-stamped: {named} was never published" in text
+    assert "after amendment 21a2b1a2b1a2b, not independently time-stamped: no commit of it is known" in text
+
+
+def test_what_is_exploratory_for_good_says_why(job):
+    """In the verdict, in the table of comparisons, and for spreadsheets."""
+    study = read(job)
+    mark = "exploratory for good: amendment 1 changed analysis.alpha after results existed"
+    study.comparisons[0].update(confirmatory=False, reason=mark)
+    text = visible(page(study, results(study), {name: Markup() for name in ("forest", "stages", "scale")}, {}).decode())
+    assert text.count(mark) == 2
+    assert f"primary, exploratory; {mark}" in text
+    (primary, *_) = rows(tables.comparisons_csv(study))
+    assert (primary["confirmatory"], primary["reason"]) == ("no", mark)
 
 
 def test_a_table_that_was_changed_is_refused(tmp_path):

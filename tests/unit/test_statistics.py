@@ -16,6 +16,7 @@ from palimpsest.aggregate.summary import summarise_metrics
 from palimpsest.core.errors import StudyError
 from palimpsest.core.tables import TABLES
 from palimpsest.metrics._run import write_metrics
+from palimpsest.plan.marks import no_marks
 
 ORDER = ("a", "b")
 UNITS = [f"s{seed}-o0" for seed in range(5)]
@@ -33,13 +34,15 @@ def study(tmp_path: Path) -> MadeUpStudy:
     return study
 
 
-def analyse(study: MadeUpStudy, primary: dict[str, Any] | None = None, secondary: Any = (), **rules: Any) -> list:
+def analyse(
+    study: MadeUpStudy, primary: dict[str, Any] | None = None, secondary: Any = (), marks: Any = None, **rules: Any
+) -> list:
     for method in ("finetune", "replay"):
         for unit in UNITS:
             write_metrics(study.job("metrics"), f"{method}/{unit}", "sequential", {}, [PROTOCOL], "told")
         study.stage("ledger", method=method)
     study.stage("aggregate", methods=["finetune", "replay"])
-    study.stage("statistics", analysis=plan(primary, secondary, **rules))
+    study.stage("statistics", analysis=plan(primary, secondary, **rules), marks={**no_marks(), **(marks or {})})
     return study.rows("statistics/comparisons.parquet", "comparisons")
 
 
@@ -152,7 +155,7 @@ def test_a_run_without_a_value_that_did_not_fail_is_no_failed_run(study: MadeUpS
     """A reference that failed leaves both methods of its unit without a value: no bound is filled in for them."""
     runs = [f"{method}/{unit}" for method in ("finetune", "replay") for unit in UNITS]
     write_average_accuracy(study, runs, null={"finetune/s4-o0": "joint/s4", "replay/s4-o0": "joint/s4"})
-    study.stage("statistics", analysis=plan())
+    study.stage("statistics", analysis=plan(), marks=no_marks())
     row = study.rows("statistics/comparisons.parquet", "comparisons")[0]
     assert (row["n"], row["n_failed_a"], row["n_failed_b"]) == (4, 0, 0)
     assert (row["mean_bound_low"], row["mean_bound_high"]) == (0.0, 0.0)
@@ -191,9 +194,44 @@ def test_fewer_than_two_pairs_give_neither_verdict_nor_p(study: MadeUpStudy) -> 
 )
 def test_a_plan_that_cannot_be_carried_out_is_refused(study: MadeUpStudy, change: dict, message: str) -> None:
     write_average_accuracy(study, ["finetune/s0-o0", "replay/s0-o0"])
+    analysis = plan(**change) if "primary" not in change else {**plan(), **change}
     with pytest.raises(StudyError) as error:
-        study.stage("statistics", analysis=plan(**change) if "primary" not in change else {**plan(), **change})
+        study.stage("statistics", analysis=analysis, marks=no_marks())
     assert message in str(error.value)
+
+
+def marked(*late: str, **comparisons: str) -> dict[str, Any]:
+    reasons = {name: f"exploratory for good: {why}" for name, why in comparisons.items()}
+    return {"comparisons": reasons, "late": list(late)}
+
+
+def test_a_comparison_added_after_results_is_in_no_family(study: MadeUpStudy) -> None:
+    """Announced as secondary by an amendment: exploratory, p as it is, and Holm's family keeps its size."""
+    late = marked("at_2", at_2="added by amendment 1, after results existed")
+    rows = {row["comparison"]: row for row in analyse(study, secondary=[AT_2, FORGETTING], marks=late)}
+    at_2, forgetting = rows["at_2"], rows["forgetting"]
+    assert (at_2["role"], at_2["confirmatory"], at_2["verdict"]) == ("exploratory", False, "better")
+    assert at_2["reason"] == "exploratory for good: added by amendment 1, after results existed"
+    assert (at_2["p_adjusted"], at_2["ci_simultaneous_low"]) == (at_2["p"], None)
+    assert (forgetting["p_adjusted"], forgetting["confirmatory"]) == (forgetting["p"], True)
+
+
+def test_a_touched_comparison_keeps_its_place_in_its_family(study: MadeUpStudy) -> None:
+    """Nobody makes the family smaller, and the others easier to confirm, by touching one of them."""
+    rows = {
+        row["comparison"]: row
+        for row in analyse(study, secondary=[AT_2, FORGETTING], marks=marked(at_2="the program was changed"))
+    }
+    assert (rows["at_2"]["role"], rows["at_2"]["confirmatory"]) == ("secondary", False)
+    assert rows["forgetting"]["p_adjusted"] == pytest.approx(2 * rows["forgetting"]["p"])
+    assert rows["forgetting"]["confirmatory"]
+
+
+def test_no_secondary_comparison_is_confirmatory_behind_a_touched_primary_one(study: MadeUpStudy) -> None:
+    primary, secondary = analyse(study, secondary=[FORGETTING], marks=marked(accuracy="the units were changed"))
+    assert (primary["verdict"], primary["confirmatory"]) == ("better", False)
+    assert primary["reason"] == "exploratory for good: the units were changed"
+    assert (secondary["confirmatory"], secondary["reason"]) == (False, "the primary comparison is exploratory")
 
 
 def write_average_accuracy(study: MadeUpStudy, runs: list[str], null: Mapping[str, str] = MappingProxyType({})) -> None:
@@ -215,7 +253,7 @@ def write_average_accuracy(study: MadeUpStudy, runs: list[str], null: Mapping[st
 
 def test_methods_that_share_no_unit_are_not_compared(study: MadeUpStudy) -> None:
     write_average_accuracy(study, ["finetune/s0-o0", "finetune/s1-o0", "replay/s2-o0", "replay/s3-o0"])
-    study.stage("statistics", analysis=plan())
+    study.stage("statistics", analysis=plan(), marks=no_marks())
     row = study.rows("statistics/comparisons.parquet", "comparisons")[0]
     assert (row["n"], row["verdict"]) == (0, None)
     assert row["reason"] == "the methods share no unit; fewer than two pairs"
@@ -224,7 +262,7 @@ def test_methods_that_share_no_unit_are_not_compared(study: MadeUpStudy) -> None
 def test_a_unit_that_one_method_lacks_counts_as_a_failed_run(study: MadeUpStudy) -> None:
     runs = ["finetune/s0-o0", "finetune/s1-o0", "finetune/s2-o0", "replay/s0-o0", "replay/s1-o0"]
     write_average_accuracy(study, runs)
-    study.stage("statistics", analysis=plan())
+    study.stage("statistics", analysis=plan(), marks=no_marks())
     row = study.rows("statistics/comparisons.parquet", "comparisons")[0]
     assert (row["n"], row["n_failed_a"], row["n_failed_b"]) == (2, 1, 0)
 
@@ -244,7 +282,7 @@ def test_crossed_units_have_the_diagnostics_that_crossing_needs(tmp_path: Path) 
     for method in ("finetune", "replay"):
         study.stage("ledger", method=method)
     study.stage("aggregate", methods=["finetune", "replay"])
-    study.stage("statistics", analysis=plan())
+    study.stage("statistics", analysis=plan(), marks=no_marks())
     row = study.rows("statistics/comparisons.parquet", "comparisons")[0]
     assert row["clustered_by"] in ("order", "order and seed")
     assert row["ci_low"] < row["ci_naive_low"] < row["mean"] < row["ci_naive_high"] < row["ci_high"]

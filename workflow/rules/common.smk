@@ -7,6 +7,7 @@ from pathlib import Path
 
 from snakemake.exceptions import WorkflowError
 
+from palimpsest.cli.history import History, require_hooks
 from palimpsest.core.errors import PalimpsestError
 from palimpsest.plan.lock import lock_path
 from palimpsest.plan.open import forget_what_is_stale, one_workflow_at_a_time, open_study, study_file
@@ -22,9 +23,12 @@ try:
     study, grid = open_study(STUDY_FILE)
     STUDY = f"results/{study.study}"
     PROGRAMS = grid.programs()
+    history = History(STUDY_FILE, Path(STUDY), grid.plan, PROGRAMS)
     if workflow.is_main_process and not QUERIES.intersection(sys.argv):
+        require_hooks(sys.argv)
         HELD = one_workflow_at_a_time(Path(STUDY))
         forget_what_is_stale(Path(STUDY), lock_path(STUDY_FILE), grid, PROGRAMS)
+        history.keep()
 except (PalimpsestError, OSError) as error:
     raise WorkflowError(str(error)) from None
 

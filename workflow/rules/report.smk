@@ -17,5 +17,7 @@ rule report:
         f"{STUDY}/telemetry/logs/report.log",
     params:
         study=study.study,
+        # Not told to the report, which reads it among the telemetry, but a reason to make it again.
+        publication=lambda wildcards: history.publication.decode(),
     shell:
         "palimpsest stage report --study results/{params.study} --code plan/code/rules/report.json > {log} 2>&1"

@@ -12,6 +12,7 @@ rule statistics:
     params:
         study=study.study,
         analysis=lambda wildcards: grid.analysis,
+        marks=lambda wildcards: history.marks(),
     shell:
         "palimpsest stage statistics --study results/{params.study} --code plan/code/rules/statistics.json"
-        " --analysis {params.analysis:q} > {log} 2>&1"
+        " --analysis {params.analysis:q} --marks {params.marks:q} > {log} 2>&1"

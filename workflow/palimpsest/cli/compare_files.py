@@ -14,6 +14,7 @@ from palimpsest.cli.metric_tables import rows_of_matrix
 from palimpsest.core.errors import MatrixError
 from palimpsest.core.tables import TABLES
 from palimpsest.metrics._files import NamedMatrix, read_matrices
+from palimpsest.plan.marks import no_marks
 from palimpsest.statistics import wording
 from palimpsest.statistics.compare import compare
 from palimpsest.statistics.pairs import find_pairs
@@ -58,7 +59,7 @@ def compare_file(path: Path, question: Question, percent: bool = False) -> list[
         for matrix in matrices
         for row in rows_of_matrix(matrix, {}, question.protocol)
     ]
-    analysis = read_analysis(_plan(question))
+    analysis = read_analysis(_plan(question), no_marks())
     metrics = pa.Table.from_pylist(table, TABLES["metrics"].schema)
     pairs = [find_pairs(comparison, metrics, _units(matrices), failed=()) for comparison in analysis.comparisons]
     (row,) = compare(analysis, pairs)

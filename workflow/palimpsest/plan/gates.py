@@ -40,6 +40,7 @@ class Gate:
         operator: one of `>=`, `<=`, `>`, `<`.
         threshold: with what it is compared.
         hard: the verdict needs it.
+        mark: why it is exploratory for good, where it is.
     """
 
     comparison: str
@@ -47,6 +48,7 @@ class Gate:
     operator: str
     threshold: float
     hard: bool = True
+    mark: str | None = None
 
     @property
     def text(self) -> str:
@@ -70,7 +72,7 @@ def read_gate(text: str, where: str, hard: bool = True) -> Gate:
         StudyError: it cannot be read.
 
     >>> read_gate("replay.v2.mean > -1e-2", "here")
-    Gate(comparison='replay.v2', quantity='mean', operator='>', threshold=-0.01, hard=True)
+    Gate(comparison='replay.v2', quantity='mean', operator='>', threshold=-0.01, hard=True, mark=None)
     """
     parts = _GATE.fullmatch(text.strip())
     if parts is None:

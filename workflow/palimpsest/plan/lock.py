@@ -13,6 +13,7 @@ from palimpsest.core.matrix import read_as
 from palimpsest.plan import orders as task_orders
 from palimpsest.plan.gates import read_gate, require_gate
 from palimpsest.plan.grid import REFERENCES, Grid, complete_spec, shared_spec
+from palimpsest.plan.journal import of_workflows, read_journal
 from palimpsest.plan.needs import why_not_recorded
 from palimpsest.plan.power import paired_t_power
 from palimpsest.plan.study import Comparison, Study
@@ -103,27 +104,36 @@ def open_lock(study: Study, study_file: Path) -> Grid:
             where=f"{study_file} and {path}",
             expected="\n".join(f"{field} = {_text(locked)}" for field, locked, _ in changes),
             got="\n".join(f"{field} = {_text(now)}" for field, _, now in changes),
-            next="restore the study file; or, as long as nothing has run, remove the lock and make it anew: "
-            f"envs/run palimpsest lock {study_file}",
+            next=f"restore the study file; or amend the plan: envs/run palimpsest lock {study_file} --amend REASON; "
+            "or, as long as nothing has run, remove the lock and make it anew",
         )
     return Grid(plan)
 
 
-def refuse_second_plan(folder: Path, plan: Plan) -> None:
+def refuse_second_plan(folder: Path, journal: Path, plan: Plan) -> None:
     """Refuse to lock another plan over results: what was preregistered would be replaced without a trace.
 
+    Args:
+        folder: the study's results.
+        journal: of the study; it knows of results that are gone, too.
+        plan: the new one.
+
     Raises:
-        LockError: the study's folder holds results of a plan with another hash.
+        LockError: there are or were results of a plan with another hash.
     """
     earlier = folder / "plan" / "lock.json"
-    if earlier.is_file() and read_lock(earlier)["hash"] != plan["hash"]:
-        raise LockError(
-            "the study has results of another plan already",
-            where=str(folder),
-            expected=f"the plan {read_lock(earlier)['hash'][:12]}, under which they were made",
-            got=f"the plan {plan['hash'][:12]}",
-            next="a changed plan is a new study: give it a name and a file of its own; or remove the results first",
-        )
+    found = {str(folder): read_lock(earlier)["hash"]} if earlier.is_file() else {}
+    found |= {f"{journal}, {line['date']}": line["lock"] for line in of_workflows(read_journal(journal))}
+    for where, evaluated in found.items():
+        if evaluated != plan["hash"]:
+            raise LockError(
+                "the study has results of another plan already",
+                where=where,
+                expected=f"the plan {evaluated[:12]}, under which they were made",
+                got=f"the plan {plan['hash'][:12]}",
+                next="restore the lock from version control and amend it (palimpsest lock --amend REASON); or give the "
+                "changed plan, which is a new study, a name and a file of its own",
+            )
 
 
 def read_lock(path: Path) -> Plan:

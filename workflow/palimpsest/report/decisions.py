@@ -66,7 +66,8 @@ def _verdict(study: Study) -> str:
     if not n_hard:
         return "Passed: the plan has no hard gate."
     if verdict[0]["passed"]:
-        return f"Passed: {_all(n_hard)}."
+        explored = f"; {verdict[0]['reason']}" if verdict[0]["reason"] else ""
+        return f"Passed: {_all(n_hard)}{explored}."
     return f"Not passed: {n_failed} of {n_hard} hard gates {'does' if n_failed == 1 else 'do'} not hold."
 
 

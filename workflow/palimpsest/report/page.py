@@ -14,6 +14,7 @@ from palimpsest.metrics._describe import Description, describe
 from palimpsest.report import wording
 from palimpsest.report.costs import costs
 from palimpsest.report.decisions import decisions
+from palimpsest.report.history import date
 from palimpsest.report.recorded import CURVE_METRICS, recorded
 from palimpsest.report.results import Results
 from palimpsest.report.study import COSTS, Row, Study
@@ -58,6 +59,7 @@ def _render(name: str, **content: Any) -> bytes:
         points=numbers.points,
         p=numbers.p_value,
         count=numbers.count,
+        date=date,
         plain=numbers.plain,
         protocol=comparing.protocol,
         quantity=comparing.quantity,
@@ -87,7 +89,7 @@ def _content(study: Study, results: Results) -> dict[str, Any]:
         "decisions": decisions(study),
         "recorded": recorded(study),
         "power": study.lock.get("power"),
-        "amendments": study.lock.get("amendments") or [],
+        "history": study.history,
         "sources": study.data["sources"],
         "duplicates": study.data["duplicates"],
         "split_sha256": study.data["split_sha256"],

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from palimpsest.core.artifact import Job
 from palimpsest.core.numbers import is_missing
+from palimpsest.report.history import read_history
 
 Row = dict[str, Any]
 # The columns of the table `costs` that are costs, in the order of the page.
@@ -33,6 +34,7 @@ class Study:
         reasons: (method, protocol, metric) → why the metric is null, of the runs where it is.
         root: content of `audit/root.json`.
         data: footer of `data/samples.parquet`.
+        history: when the plan was locked, amended and first used (`report.history`).
     """
 
     lock: Row
@@ -46,6 +48,7 @@ class Study:
     reasons: dict[tuple[str, str, str], tuple[str, ...]]
     root: Row
     data: Row
+    history: Row
 
     @property
     def plan(self) -> Row:
@@ -118,6 +121,7 @@ def read(job: Job) -> Study:
         reasons=_reasons(nulls),
         root=job.read_json("audit/root.json"),
         data=job.read_footer("data/samples.parquet"),
+        history=read_history(job.study, lock),
     )
 
 

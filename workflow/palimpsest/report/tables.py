@@ -77,10 +77,14 @@ def comparisons_csv(study: Study) -> bytes:
     differences += ("mean_bound_low", "mean_bound_high", "worst_task_change", "worst_task_ci_low", "worst_task_ci_high")
     headings = [*texts, *counts, *statistics, *(f"{name} (percentage points)" for name in differences)]
     rows = (
-        [*(_number(row[name]) for name in (*texts, *counts, *statistics)), *(hundredfold(row[d]) for d in differences)]
+        [
+            *(_number(row[name]) for name in (*texts, *counts, *statistics)),
+            *(hundredfold(row[d]) for d in differences),
+            _yes_or_no(row["confirmatory"]),
+        ]
         for row in study.comparisons
     )
-    return csv_bytes(headings, rows)
+    return csv_bytes([*headings, "confirmatory"], rows)
 
 
 def comparisons_tex(study: Study) -> bytes:

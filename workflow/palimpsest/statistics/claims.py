@@ -15,11 +15,13 @@ PLASTICITY = "learning_accuracy"
 
 @dataclass(frozen=True)
 class Claim:
-    """An announced claim: of which comparison, and how much lower the diagonal may be (a fraction)."""
+    """An announced claim: of which comparison, how much lower the diagonal may be (a fraction), and why it is
+    exploratory for good, where it is."""
 
     claim: str
     comparison: str
     margin: float
+    mark: str | None = None
 
 
 @dataclass(frozen=True)

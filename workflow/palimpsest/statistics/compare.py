@@ -36,8 +36,10 @@ def compare(analysis: Analysis, pairs: Sequence[Pairs]) -> list[dict[str, Any]]:
 
     The primary comparison is tested alone at α. The secondary ones are adjusted by Holm's method, in one family for
     the tests of a difference and in another one for those of equivalence, and are confirmatory only if the primary
-    one rejects. The exploratory ones belong to no family: their p is not adjusted, and they confirm nothing. A verdict
-    that fails to hold under both bounds for the failed runs is not given.
+    one rejects. The exploratory ones belong to no family: their p is not adjusted, and they confirm nothing. One that
+    is exploratory for good keeps its place in its family, so that nobody makes the family smaller by a late change; if
+    it is the primary one, no other one is confirmatory. A verdict that fails to hold under both bounds for the failed
+    runs is not given.
 
     Args:
         analysis: the plan.
@@ -50,13 +52,22 @@ def compare(analysis: Analysis, pairs: Sequence[Pairs]) -> list[dict[str, Any]]:
     rows = []
     for at, comparison in enumerate(analysis.comparisons):
         by_scenario = {scenario: findings[scenario][at] for scenario in SCENARIOS}
-        reasons = {
-            "primary": None,
-            "secondary": None if primary_rejects else "the primary comparison does not reject",
-            "exploratory": "announced as exploratory",
-        }
-        rows.append(_row(analysis, comparison, pairs[at], by_scenario, reasons[comparison.role]))
+        reason = _not_confirmatory(comparison, analysis.comparisons[0], primary_rejects)
+        rows.append(_row(analysis, comparison, pairs[at], by_scenario, reason))
     return rows
+
+
+def _not_confirmatory(comparison: Comparison, primary: Comparison, primary_rejects: bool) -> str | None:
+    if comparison.mark is not None:
+        return comparison.mark
+    if comparison.role == "secondary" and primary.mark is not None:
+        return "the primary comparison is exploratory"
+    reasons = {
+        "primary": None,
+        "secondary": None if primary_rejects else "the primary comparison does not reject",
+        "exploratory": "announced as exploratory",
+    }
+    return reasons[comparison.role]
 
 
 def adjust(p: Sequence[float | None]) -> list[float | None]:

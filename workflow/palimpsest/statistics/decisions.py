@@ -10,12 +10,13 @@
 `evidence` the comparison           how far its verdict carries (`evidence`)
 ========== ======================== ===============================================================================
 
-`passed` is of the whole gate, claim or method; `reason` says why it is false.
+`passed` is of the whole gate, claim or method; `reason` says why it is false, or why it confirms nothing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from palimpsest.core.tables import TABLES
@@ -30,22 +31,41 @@ Row = dict[str, Any]
 BYTES_PER_PARAMETER = 4
 
 
-def read_claims(content: Mapping[str, Any]) -> list[Claim]:
-    """The claims of the analysis plan, as the lock holds it; δ where a claim has no margin of its own."""
+def read_claims(content: Mapping[str, Any], marks: Mapping[str, Any]) -> list[Claim]:
+    """The claims of the analysis plan, as the lock holds it; δ where a claim has no margin of its own.
+
+    Args:
+        content: the section of the study.
+        marks: what of it is exploratory for good (`plan.marks`).
+    """
     margin = content["equivalence_margin"]
     return [
-        Claim(claim["claim"], claim["comparison"], margin if claim["margin"] is None else claim["margin"])
+        Claim(
+            claim["claim"],
+            claim["comparison"],
+            margin if claim["margin"] is None else claim["margin"],
+            marks["claims"].get(f"{claim['claim']} {claim['comparison']}"),
+        )
         for claim in content["claims"]
     ]
 
 
-def read_gates(content: Mapping[str, Any]) -> list[Gate]:
-    """The gates of the analysis plan, as the lock holds it.
+def read_gates(content: Mapping[str, Any], marks: Mapping[str, Any]) -> list[Gate]:
+    """The gates of the analysis plan, as the lock holds it; one that was added when results existed is a soft one.
+
+    Args:
+        content: the section of the study.
+        marks: what of it is exploratory for good (`plan.marks`).
 
     Raises:
         StudyError: one cannot be read.
     """
-    return [read_gate(gate["gate"], "analysis.gates", gate["hard"]) for gate in content["gates"]]
+    late = marks["gates"]
+    gates = [
+        read_gate(gate["gate"], "analysis.gates", gate["hard"] and gate["gate"] not in late)
+        for gate in content["gates"]
+    ]
+    return [replace(gate, mark=late.get(about["gate"])) for gate, about in zip(gates, content["gates"], strict=True)]
 
 
 def quantities(comparisons: Sequence[Row], costs: Mapping[str, Row]) -> dict[str, Row]:
@@ -108,7 +128,7 @@ def decision_rows(
         evidence: evidence level by comparison.
     """
     rows = [_gate_row(gate, evidence) for gate in judged]
-    rows += [_verdict_row(judged)] if judged else []
+    rows += [_verdict_row(judged, comparisons)] if judged else []
     rows += [row for claim in claims for row in _claim_rows(claim, comparisons[claim.claim.comparison], evidence)]
     rows += _front_rows(running)
     return rows + [_row("evidence", name, comparison=name, evidence=level) for name, level in evidence.items()]
@@ -120,21 +140,35 @@ def _row(kind: str, name: str, **more: Any) -> Row:
 
 def _gate_row(judged: Judged, evidence: Mapping[str, str]) -> Row:
     gate = judged.gate
-    about = {"comparison": gate.comparison, "quantity": gate.quantity, "evidence": evidence[gate.comparison]}
+    about = {"comparison": gate.comparison, "quantity": gate.quantity}
+    about["evidence"] = _evidence(evidence[gate.comparison], gate.mark)
     asked = {"hard": gate.hard, "operator": gate.operator, "threshold": gate.threshold}
-    return _row("gate", gate.text, **about, **asked, value=judged.value, passed=judged.passed, reason=judged.reason)
+    reason = _joined(judged.reason, gate.mark)
+    return _row("gate", gate.text, **about, **asked, value=judged.value, passed=judged.passed, reason=reason)
 
 
-def _verdict_row(judged: Sequence[Judged]) -> Row:
+def _verdict_row(judged: Sequence[Judged], comparisons: Mapping[str, Row]) -> Row:
     failed = [gate.gate.text for gate in judged if fails_verdict(gate)]
-    return _row("verdict", "verdict", passed=not failed, reason="not held: " + "; ".join(failed) if failed else None)
+    deciding = dict.fromkeys(gate.gate.comparison for gate in judged if gate.gate.hard)
+    explored = [name for name in deciding if not comparisons[name]["confirmatory"]]
+    rests = "rests on what is exploratory: " + ", ".join(explored) if explored else None
+    return _row("verdict", "verdict", passed=not failed, reason="not held: " + "; ".join(failed) if failed else rests)
+
+
+def _evidence(level: str, mark: str | None) -> str:
+    """The level of what was added when results existed: it confirms nothing, whatever its comparison does."""
+    return level.replace("confirmed", "exploratory,") if mark else level
+
+
+def _joined(*reasons: str | None) -> str | None:
+    return "; ".join(filter(None, reasons)) or None
 
 
 def _claim_rows(judged: JudgedClaim, row: Row, evidence: Mapping[str, str]) -> list[Row]:
     claim, plasticity = judged.claim, judged.plasticity
     name = f"{claim.claim} {claim.comparison}"
-    shared = {"comparison": claim.comparison, "passed": judged.passed, "reason": judged.reason}
-    shared["evidence"] = evidence[claim.comparison]
+    shared = {"comparison": claim.comparison, "passed": judged.passed, "reason": _joined(judged.reason, claim.mark)}
+    shared["evidence"] = _evidence(evidence[claim.comparison], claim.mark)
     return [
         _row("claim", name, quantity=row["metric"], value=row["mean"], **shared),
         _row("claim", name, quantity="learning_accuracy", value=plasticity.mean, **shared),

@@ -24,6 +24,7 @@ class Comparison:
         a, b: labels of the methods.
         metric, index, protocol: which value of each run is compared.
         alternative: of A − B, in the metric's own direction.
+        mark: why it is exploratory for good, whatever its role.
     """
 
     name: str
@@ -34,6 +35,7 @@ class Comparison:
     index: int | None
     protocol: str
     alternative: Alternative
+    mark: str | None = None
 
 
 @dataclass(frozen=True)
@@ -56,8 +58,13 @@ class Analysis:
         return sum(comparison.role == "secondary" for comparison in self.comparisons)
 
 
-def read_analysis(content: Mapping[str, Any]) -> Analysis:
+def read_analysis(content: Mapping[str, Any], marks: Mapping[str, Any]) -> Analysis:
     """The plan from plain content, as the lock holds it.
+
+    Args:
+        content: the section of the study.
+        marks: what of it is exploratory for good (`plan.marks`). A comparison that was added when results existed has
+            the role `exploratory`, whichever it was given.
 
     Raises:
         StudyError: the plan asks for a rule that is not carried out here, or is not well formed.
@@ -67,9 +74,15 @@ def read_analysis(content: Mapping[str, Any]) -> Analysis:
     alpha, margin = content["alpha"], content["equivalence_margin"]
     _require(0 < alpha < 1, "alpha", "a number between 0 and 1", str(alpha))
     _require(margin is None or 0 < margin <= 1, "equivalence_margin", "a fraction above 0, or null", str(margin))
-    secondary = [Comparison(role="secondary", **comparison) for comparison in content["secondary"]]
-    exploratory = [Comparison(role="exploratory", **comparison) for comparison in content.get("exploratory", [])]
-    comparisons = (Comparison(role="primary", **content["primary"]), *secondary, *exploratory)
+    announced = [("primary", content["primary"])]
+    announced += [("secondary", comparison) for comparison in content["secondary"]]
+    announced += [("exploratory", comparison) for comparison in content.get("exploratory", [])]
+    late, reasons = marks["late"], marks["comparisons"]
+    made = [
+        Comparison(role="exploratory" if about["name"] in late else role, **about, mark=reasons.get(about["name"]))
+        for role, about in announced
+    ]
+    comparisons = tuple(sorted(made, key=lambda comparison: comparison.role == "exploratory"))
     names = [comparison.name for comparison in comparisons]
     _require(len(set(names)) == len(names), "name", "another name for each comparison", ", ".join(names))
     for comparison in comparisons:

@@ -23,19 +23,20 @@ from palimpsest.statistics.pairs import Pairs, find_pairs
 from palimpsest.statistics.plan import Analysis, read_analysis
 
 
-def write_statistics(job: Job, analysis: Mapping[str, Any]) -> None:
+def write_statistics(job: Job, analysis: Mapping[str, Any], marks: Mapping[str, Any]) -> None:
     """Write `comparisons`, `orders` and `decisions` in `statistics/`.
 
     Args:
         job: the open job; the units and the aggregated tables become its parents.
         analysis: the analysis plan, as the lock holds it.
+        marks: what of it is exploratory for good (`plan.marks`).
 
     Raises:
         StudyError: the plan cannot be carried out on these runs.
         ArtifactError: a table is missing or not the one that was written.
     """
-    job = job.fork(analysis=dict(analysis))
-    plan = read_analysis(analysis)
+    job = job.fork(analysis=dict(analysis), marks=dict(marks))
+    plan = read_analysis(analysis, marks)
     units = job.read_table("plan/units.parquet", "units").to_pylist()
     metrics = job.read_table("aggregate/metrics.parquet", "metrics")
     by_name = {row["unit"]: row for row in units}
@@ -47,11 +48,10 @@ def write_statistics(job: Job, analysis: Mapping[str, Any]) -> None:
     _write(job, "orders", [row for group in _by_method(finals) for row in order_rows(_final_accuracies(group, units))])
     claims = [
         (claim, _plasticity(plan, claim.comparison, metrics, by_name, failed))
-        for claim in decisions.read_claims(analysis)
+        for claim in decisions.read_claims(analysis, marks)
     ]
-    _write(
-        job, "decisions", _decisions(job, plan, decisions.read_gates(analysis), claims, rows, _evidence(rows, pairs))
-    )
+    gates = decisions.read_gates(analysis, marks)
+    _write(job, "decisions", _decisions(job, plan, gates, claims, rows, _evidence(rows, pairs)))
 
 
 def _decisions(

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from palimpsest.audit.chain import Chain
 from palimpsest.audit.finding import Finding
+from palimpsest.audit.history import marks_of
 from palimpsest.audit.layout import rule_of
 from palimpsest.audit.rehearsal import Rehearsal
 from palimpsest.core.progress import Track
@@ -60,7 +61,9 @@ def _statistics(chain: Chain, track: Track) -> Iterator[Finding]:
     from palimpsest.statistics.study import write_statistics
 
     analysis = json.loads(chain.grid.analysis)
-    yield from _whole(chain, track, "statistics", lambda job: write_statistics(job, analysis))
+    marks, remarks = marks_of(chain)
+    yield from remarks
+    yield from _whole(chain, track, "statistics", lambda job: write_statistics(job, analysis, marks))
 
 
 def _report(chain: Chain, track: Track) -> Iterator[Finding]:

@@ -10,6 +10,7 @@ from palimpsest.audit.finding import Finding, guarded
 from palimpsest.audit.layout import rule_of
 from palimpsest.core.hashing import hash_json
 from palimpsest.core.progress import Track
+from palimpsest.plan.amend import first_plan
 from palimpsest.plan.grid import FILES_OF_A_RUN
 from palimpsest.plan.orders import CANONICAL
 
@@ -21,6 +22,7 @@ def check(chain: Chain, track: Track) -> Iterator[Finding]:
     if chain.plan is None:
         return
     yield from guarded(_LOCK, "the plan cannot be followed", lambda: _lock(chain.plan))
+    yield from guarded(_LOCK, "its amendments do not lead back to the plan before", lambda: _amendments(chain.plan))
     yield from guarded(_LOCK, "the specifications cannot be made again", lambda: _specifications(chain))
     for path in track(chain.artifacts("plan_code"), "reading programs"):
         if chain.is_sound(path):
@@ -50,6 +52,11 @@ def _lock(plan: dict[str, Any]) -> Iterator[Finding]:
     if got != due:
         differing = ", ".join(sorted(set(got) ^ set(due))) or "their order"
         yield Finding(_LOCK, "its runs are not its methods on its units", f"{len(due)} runs", f"differing: {differing}")
+
+
+def _amendments(plan: dict[str, Any]) -> list[Finding]:
+    first_plan(plan)
+    return []
 
 
 def _specifications(chain: Chain) -> Iterator[Finding]:

@@ -15,8 +15,10 @@ def command(
     study: StudyFolder,
     code: CodeFile,
     analysis: Annotated[str, typer.Option(help="The analysis plan of the lock, as JSON.")],
+    marks: Annotated[str, typer.Option(help="What of it is exploratory for good, and why, as JSON.")],
 ) -> None:
     """Carry out the comparisons of the analysis plan and describe the results by order and position."""
     from palimpsest.statistics.study import write_statistics
 
-    write_statistics(begin(study, "statistics", code, METRICS.modules()), json.loads(analysis))
+    job = begin(study, "statistics", code, METRICS.modules())
+    write_statistics(job, json.loads(analysis), json.loads(marks))
