@@ -10,11 +10,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import ndtr
+from scipy.special import ndtr, ndtri
 
 from palimpsest.core.streams import generator
 from palimpsest.statistics.bootstrap import bca_interval, cluster_interval
 from palimpsest.statistics.means import estimates, naive
+from palimpsest.statistics.mixed import fit_grid
 from palimpsest.statistics.order_bootstrap import WORST_QUANTILE, worst_quantile_interval
 from palimpsest.statistics.paired import Tested, t_tests
 
@@ -208,32 +209,10 @@ def _worst_task(design: Design, kind: str, shares: Sequence[float]) -> np.ndarra
 
 
 def wald_of_mixed_model(design: Design, differences: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The interval of `mixed_model` on a balanced grid, where restricted likelihood pools negative components.
-
-    Reference: Thompson, The Problem of Negative Estimates of Variance Components, Annals of Mathematical Statistics
-    1962.
-    """
-    grid = differences.reshape(-1, design.n_orders, design.n_seeds)
-    by_order, by_seed, mean = grid.mean(2), grid.mean(1), grid.mean((1, 2))
-    rest = grid - by_order[:, :, None] - by_seed[:, None, :] + mean[:, None, None]
-    df = np.array([design.n_orders - 1, design.n_seeds - 1, (design.n_orders - 1) * (design.n_seeds - 1)])
-    squares = np.array(
-        [
-            design.n_seeds * by_order.var(1) * design.n_orders,
-            design.n_orders * by_seed.var(1) * design.n_seeds,
-            (rest**2).sum((1, 2)),
-        ]
-    )
-    pooled = np.full((2, len(mean)), False)
-    for _ in range(2):
-        rest_square = (squares[2] + (squares[:2] * pooled).sum(0)) / (df[2] + (df[:2, None] * pooled).sum(0))
-        ratio = np.where(pooled, np.inf, squares[:2] / df[:2, None] / rest_square)
-        smallest = np.argmin(ratio, axis=0)[None]
-        np.put_along_axis(pooled, smallest, np.take_along_axis(pooled | (ratio < 1), smallest, 0), 0)
-    rest_square = (squares[2] + (squares[:2] * pooled).sum(0)) / (df[2] + (df[:2, None] * pooled).sum(0))
-    means = np.where(pooled, rest_square, squares[:2] / df[:2, None])
-    half = 1.959964 * np.sqrt((means.sum(0) - rest_square) / differences.shape[1])
-    return mean - half, mean + half
+    """The interval of `mixed_model`, on many studies at once."""
+    found = fit_grid(differences.reshape(-1, design.n_orders, design.n_seeds))
+    half = ndtri(1 - ALPHA / 2) * found.standard_error
+    return found.mean - half, found.mean + half
 
 
 def quantile_coverage(n_orders: int, n_seeds: int) -> float:

@@ -13,7 +13,7 @@ from palimpsest.metrics._evaluate import declaration
 from palimpsest.statistics.bootstrap import BCA_COVERAGE, CLUSTER_COVERAGE
 from palimpsest.statistics.compare import compare
 from palimpsest.statistics.means import NAIVE_COVERAGE
-from palimpsest.statistics.mixed import MIXED_COVERAGE, mixed_model
+from palimpsest.statistics.mixed import MIXED_COVERAGE
 from palimpsest.statistics.order_bootstrap import QUANTILE_COVERAGE
 from palimpsest.statistics.paired import SKEWED_COVERAGE
 from palimpsest.statistics.pairs import Pairs
@@ -105,16 +105,6 @@ def test_the_footnote_on_the_worst_quantile_states_what_is_simulated() -> None:
     assert set(sizes) == set(QUANTILE_COVERAGE)
     for n_runs, studies in sizes.items():
         assert agrees(QUANTILE_COVERAGE[n_runs], found[studies]["worst quantile"])
-
-
-def test_the_mixed_model_that_is_simulated_is_the_one_of_statsmodels() -> None:
-    """The closed form for balanced grids gives the interval that the optimizer finds, on the boundary too."""
-    for shares in ("both matter", "orders matter"):
-        studies = simulate.draw(FIVE_BY_FIVE, "normal", SHARES[shares])[:4]
-        low, high = simulate.wald_of_mixed_model(FIVE_BY_FIVE, studies)
-        fits = [mixed_model(study, FIVE_BY_FIVE.clusters, ALPHA) for study in studies]
-        assert low == pytest.approx([fit.ci_low for fit in fits], abs=0.02)
-        assert high == pytest.approx([fit.ci_high for fit in fits], abs=0.02)
 
 
 def test_the_simulated_verdicts_are_those_of_a_whole_analysis() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -9,7 +11,8 @@ from scipy import stats
 from palimpsest.core.streams import generator
 from palimpsest.statistics import bootstrap as resampling
 from palimpsest.statistics.bootstrap import BCA, CLUSTER, PERCENTILE, bootstrap
-from palimpsest.statistics.mixed import mixed_model
+from palimpsest.statistics.means import indicator
+from palimpsest.statistics.mixed import MOST_SEARCHED, _search, fit_grid, mixed_model
 
 GRID = {"order": np.repeat(np.arange(5), 5).tolist(), "seed": np.tile(np.arange(5), 5).tolist()}
 
@@ -90,3 +93,51 @@ def test_a_component_on_the_boundary_is_said() -> None:
 def test_where_nothing_can_be_fitted_the_note_says_why(differences: np.ndarray, clusters: dict, note: str) -> None:
     found = mixed_model(differences, clusters, 0.05)
     assert (found.ci_low, found.note) == (None, f"not fitted: {note}")
+
+
+@pytest.mark.parametrize("sds", [(0.03, 0.02, 0.01), (0.03, 0.0, 0.01), (0.0, 0.0, 0.01)])
+def test_on_a_complete_grid_no_variances_are_likelier_than_those_of_the_closed_form(sds: tuple[float, ...]) -> None:
+    """Neither those that statsmodels searches, inside and on the boundary, nor any in the neighbourhood."""
+    for key in range(4):
+        differences = crossed(*sds, key) / 0.03
+        fit = fit_grid(differences.reshape(5, 5)).variances
+        found = np.array([fit["order"], fit["seed"], fit["rest"]])
+        searched, _ = _search(differences, {name: indicator(levels) for name, levels in GRID.items()})
+        others = [np.array([*searched.vcomp, searched.scale]), found + 0.01, *(found + 0.01 * np.eye(3))]
+        others += [np.maximum(found - 0.01 * step, [0, 0, 0.01]) for step in np.eye(3)]
+        best = restricted_likelihood(differences, found)
+        assert best >= max(restricted_likelihood(differences, other) for other in others) - 1e-9
+
+
+def restricted_likelihood(differences: np.ndarray, variances: np.ndarray) -> float:
+    """Its logarithm up to a constant, as it is defined."""
+    order, seed = (indicator(GRID[name]) for name in ("order", "seed"))
+    covariance = variances[0] * order @ order.T + variances[1] * seed @ seed.T + variances[2] * np.eye(25)
+    precision = np.linalg.inv(covariance)
+    rest = differences - precision.sum(0) @ differences / precision.sum()
+    return -(np.linalg.slogdet(covariance)[1] + np.log(precision.sum()) + rest @ precision @ rest) / 2
+
+
+def test_the_standard_error_of_the_closed_form_is_that_of_the_search_inside_the_parameter_space() -> None:
+    differences = crossed(0.03, 0.02, 0.01) / 0.03
+    searched, _ = _search(differences, {name: indicator(levels) for name, levels in GRID.items()})
+    assert fit_grid(differences.reshape(5, 5)).standard_error == pytest.approx(searched.bse_fe[0], rel=0.001)
+
+
+def test_an_incomplete_grid_is_searched_unless_it_is_so_large_that_this_would_take_minutes() -> None:
+    differences, clusters = crossed(0.03, 0.02, 0.01)[1:], {name: levels[1:] for name, levels in GRID.items()}
+    assert mixed_model(differences, clusters, 0.05).ci_low < 0.02
+    n = MOST_SEARCHED + 1
+    large = {"order": [at // 100 for at in range(n)], "seed": [at % 100 for at in range(n)]}
+    found = mixed_model(generator("tests", "large").normal(size=n), large, 0.05)
+    assert (found.ci_low, found.note) == (None, "not fitted: more than 2,500 pairs on an incomplete grid")
+
+
+def test_a_bootstrap_of_ten_thousand_crossed_pairs_needs_no_more_than_some_tens_of_mebibytes() -> None:
+    differences = generator("tests", "many").normal(size=10_000)
+    clusters = {"order": [at // 100 for at in range(10_000)], "seed": [at % 100 for at in range(10_000)]}
+    tracemalloc.start()
+    resampling.cluster_interval(differences, clusters, "two-sided", 0.05, generator("tests", "drawn"), 1200)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 150 * 2**20

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from palimpsest.statistics.coverage import measured
-from palimpsest.statistics.means import NO_DIFFERENCE, Clusters, fewest_levels, indicator, is_cluster
+from palimpsest.statistics.means import NO_DIFFERENCE, Clusters, fewest_levels, is_cluster, places
 from palimpsest.statistics.plan import Alternative
 
 N_RESAMPLES = 9999
+# Resamples of many pairs are drawn in parts, so that memory stays at some tens of MiB.
+WEIGHTS_AT_ONCE = 4_000_000
 # Below this number of pairs the interval is printed as a description.
 DESCRIPTIVE_BELOW = 25
 BCA, PERCENTILE, CLUSTER = "BCa", "percentile", "percentile over orders and seeds"
@@ -114,15 +117,23 @@ def cluster_interval(
     A pair counts as often as its order was drawn times as often as its seed was. A resample that draws no pair at all
     (only on an incomplete grid) does not count.
     """
+    factors = [places(levels) for _, levels in sorted(clusters.items()) if is_cluster(levels)]
+    at_once = max(1, WEIGHTS_AT_ONCE // differences.shape[-1])
+    sizes = [min(at_once, n_resamples - start) for start in range(0, n_resamples, at_once)]
+    means = np.concatenate([_resampled_means(differences, factors, rng, size) for size in sizes], axis=-1)
+    return _percentiles(np.moveaxis(means, -1, 0), alternative, alpha)
+
+
+def _resampled_means(
+    differences: np.ndarray, factors: Sequence[np.ndarray], rng: np.random.Generator, n_resamples: int
+) -> np.ndarray:
+    """Means of resamples along a new last axis, in the place of that over pairs."""
     weights = np.ones((n_resamples, differences.shape[-1]))
-    for _, levels in sorted(clusters.items()):
-        if is_cluster(levels):
-            at = indicator(levels)
-            drawn = rng.multinomial(at.shape[1], np.full(at.shape[1], 1 / at.shape[1]), size=n_resamples)
-            weights *= drawn @ at.T
+    for at in factors:
+        n_levels = at.max() + 1
+        weights *= rng.multinomial(n_levels, np.full(n_levels, 1 / n_levels), size=n_resamples)[:, at]
     total = weights.sum(1)
-    weights = weights[total > 0] / total[total > 0, None]
-    return _percentiles(np.moveaxis(differences @ weights.T, -1, 0), alternative, alpha)
+    return differences @ weights[total > 0].T / total[total > 0]
 
 
 def footnote(kind: str, clusters: Clusters, n: int) -> str:

@@ -92,8 +92,16 @@ def fewest_levels(clusters: Clusters) -> int:
 
 def indicator(levels: Sequence[object]) -> np.ndarray:
     """Pairs × levels, 1 where a pair has the level; the levels in sorted order."""
-    distinct = sorted(set(levels))  # type: ignore[type-var]
-    return np.array([[level == this for this in distinct] for level in levels], dtype=float)
+    at = places(levels)
+    found = np.zeros((len(at), max(at, default=-1) + 1))
+    found[np.arange(len(at)), at] = 1
+    return found
+
+
+def places(levels: Sequence[object]) -> np.ndarray:
+    """The place of each pair's level among the sorted levels."""
+    place = {level: at for at, level in enumerate(sorted(set(levels)))}  # type: ignore[type-var]
+    return np.array([place[level] for level in levels], dtype=int)
 
 
 def _by_factor(name: str, differences: np.ndarray, at: np.ndarray) -> Estimate:
@@ -104,9 +112,7 @@ def _by_factor(name: str, differences: np.ndarray, at: np.ndarray) -> Estimate:
 
 def _by_both(differences: np.ndarray, one_way: Sequence[Estimate], factors: Sequence[np.ndarray]) -> Estimate:
     n = differences.shape[-1]
-    design = np.hstack(factors)
-    df_rest = n - int(np.linalg.matrix_rank(design))
-    rest = differences - differences @ (design @ np.linalg.pinv(design)).T
+    rest, df_rest = _without_effects(differences, factors)
     variances = [estimate.standard_error**2 for estimate in one_way]
     variance_rest = (rest**2).sum(-1) / df_rest / n if df_rest else np.zeros_like(variances[0])
     variance = np.maximum(sum(variances) - variance_rest, 0.0)
@@ -114,6 +120,23 @@ def _by_both(differences: np.ndarray, one_way: Sequence[Estimate], factors: Sequ
     fewest = min(int(np.min(estimate.df)) for estimate in one_way)
     satterthwaite = np.floor(np.divide(variance**2, spread, out=np.zeros_like(variance), where=spread > 0))
     return Estimate(BOTH, differences.mean(-1), np.sqrt(variance), np.maximum(satterthwaite, fewest))
+
+
+def _without_effects(differences: np.ndarray, factors: Sequence[np.ndarray]) -> tuple[np.ndarray, int]:
+    """What additive effects of two factors leave of the differences, and its degrees of freedom.
+
+    The factor with more levels is taken out by its means and the other one by least squares on what is left of it
+    (Frisch and Waugh, Econometrica 1933): no array is larger than pairs × levels of the smaller one.
+    """
+    small, large = sorted(factors, key=lambda at: at.shape[1])
+
+    def without_large(values: np.ndarray) -> np.ndarray:
+        return values - (values @ (large / large.sum(0))) @ large.T
+
+    values, left = without_large(differences), without_large(small.T).T
+    left[np.abs(left) < NO_DIFFERENCE] = 0.0
+    n, rank = len(left), int(np.linalg.matrix_rank(left))
+    return values - (values @ np.linalg.pinv(left).T) @ left.T, n - large.shape[1] - rank
 
 
 def _estimate(by: str | None, mean: np.ndarray, variance: np.ndarray, df: int) -> Estimate:
