@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import ndtr, ndtri
 
+from palimpsest.aggregate.means import estimates, naive
 from palimpsest.core.streams import generator
 from palimpsest.statistics.bootstrap import bca_interval, cluster_interval
-from palimpsest.statistics.means import estimates, naive
 from palimpsest.statistics.mixed import fit_grid
 from palimpsest.statistics.order_bootstrap import WORST_QUANTILE, worst_quantile_interval
 from palimpsest.statistics.paired import Tested, t_tests

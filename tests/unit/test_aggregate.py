@@ -17,6 +17,7 @@ from palimpsest.core.errors import ArtifactError
 from palimpsest.core.tables import TABLES
 
 ORDERS = {"s0-o0": ("a", "b"), "s1-o1": ("b", "a"), "s2-o0": ("a", "b")}
+PAIRED = {f"s{at}": {"seed": at, "order": f"o{at}"} for at in range(9)}
 FAILED = {"status": "ended", "reason": "numerical: the loss is not finite"}
 
 
@@ -65,14 +66,34 @@ def test_the_worst_run_follows_the_direction_of_the_metric(study: MadeUpStudy) -
 
 
 def test_a_single_value_has_neither_sd_nor_interval() -> None:
-    row = summarise_metrics(_metrics_table([0.5, None]), {"replay": 0}).to_pylist()[0]
+    row = summarise_metrics(_metrics_table([0.5, None]), {"replay": 0}, PAIRED).to_pylist()[0]
     assert (row["n"], row["mean"]) == (1, 0.5)
     assert (row["sd"], row["ci_low"], row["ci_high"]) == (None, None, None)
 
 
 def test_a_metric_without_any_value_stays_in_the_summary_as_null() -> None:
-    row = summarise_metrics(_metrics_table([None, None]), {"replay": 2}).to_pylist()[0]
+    row = summarise_metrics(_metrics_table([None, None]), {"replay": 2}, PAIRED).to_pylist()[0]
     assert (row["n"], row["n_failed"], row["mean"], row["worst"]) == (0, 2, None, None)
+
+
+def test_runs_that_share_seeds_and_orders_have_the_interval_of_their_factors() -> None:
+    """Not the narrower one of independent runs; the table says which it is."""
+    values = np.array([0.50, 0.51, 0.70, 0.71, 0.60, 0.61])
+    units = {f"s{at}": {"seed": at, "order": at // 2} for at in range(6)}
+    row = summarise_metrics(_metrics_table(values.tolist()), {"replay": 0}, units).to_pylist()[0]
+    by_order = values.reshape(3, 2).mean(1)
+    expected = stats.t.interval(0.95, 2, by_order.mean(), stats.sem(by_order))
+    assert (row["clustered_by"], row["ci_low"], row["ci_high"]) == ("order", *map(pytest.approx, expected))
+
+
+def test_metrics_that_lack_different_runs_are_summarised_each_over_its_own() -> None:
+    tables = [_metrics_table([0.5, None, 0.7]), _metrics_table([None, 0.2, 0.4])]
+    other = tables[1].set_column(2, "metric", pa.array(["forgetting"] * 3))
+    rows = summarise_metrics(pa.concat_tables([tables[0], other]), {"replay": 0}, PAIRED).to_pylist()
+    assert {row["metric"]: (row["n"], round(row["mean"], 12)) for row in rows} == {
+        "average_accuracy": (2, 0.6),
+        "forgetting": (2, 0.3),
+    }
 
 
 def _metrics_table(values: list[float | None]) -> pa.Table:

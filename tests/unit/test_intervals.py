@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from palimpsest.aggregate.means import indicator
 from palimpsest.core.streams import generator
 from palimpsest.statistics import bootstrap as resampling
 from palimpsest.statistics.bootstrap import BCA, CLUSTER, PERCENTILE, bootstrap
-from palimpsest.statistics.means import indicator
 from palimpsest.statistics.mixed import MOST_SEARCHED, _search, fit_grid, mixed_model
 
 GRID = {"order": np.repeat(np.arange(5), 5).tolist(), "seed": np.tile(np.arange(5), 5).tolist()}

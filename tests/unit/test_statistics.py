@@ -244,8 +244,11 @@ def write_average_accuracy(study: MadeUpStudy, runs: list[str], null: Mapping[st
     job.write_table("aggregate/metrics.parquet", "metrics", rows)
     failures = TABLES["failures"].schema.empty_table()
     job.write_table("aggregate/failures.parquet", "failures", failures)
+    factors = {run.split("/")[1]: {"seed": run, "order": "o0"} for run in runs}
     metrics, methods = job.read_table("aggregate/metrics.parquet", "metrics"), ("finetune", "replay")
-    job.write_table("aggregate/summary.parquet", "summary", summarise_metrics(metrics, dict.fromkeys(methods, 0)))
+    job.write_table(
+        "aggregate/summary.parquet", "summary", summarise_metrics(metrics, dict.fromkeys(methods, 0), factors)
+    )
     job.write_table(
         "aggregate/costs.parquet", "costs", summarise_costs({method: [Cost(8, 2, 3, 0, 0)] for method in methods})
     )

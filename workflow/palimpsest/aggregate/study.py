@@ -56,7 +56,9 @@ def write_aggregates(job: Job, methods: Sequence[str]) -> None:
     """
     job = job.fork(methods=list(methods))
     shards = [_read_shard(job, method) for method in sorted(methods)]
-    positions = _read_positions(job)
+    units = job.read_table("plan/units.parquet", "units").sort_by("position").to_pylist()
+    positions = _positions(units)
+    factors = {row["unit"]: {"seed": row["seed"], "order": row["order_id"]} for row in units}
     metrics = pa.concat_tables(
         job.read_listed(f"metrics/{shard.method}/{unit}.parquet", "metrics", shard.sha256)
         for shard, unit in _runs(shards)
@@ -67,7 +69,7 @@ def write_aggregates(job: Job, methods: Sequence[str]) -> None:
     n_failed = {method: len(units) for method, units in failed.items()}
     costs = {shard.method: _costs(job, shard, failed[shard.method]) for shard in shards}
     job.write_table("aggregate/metrics.parquet", "metrics", metrics)
-    job.write_table("aggregate/summary.parquet", "summary", summarise_metrics(metrics, n_failed))
+    job.write_table("aggregate/summary.parquet", "summary", summarise_metrics(metrics, n_failed, factors))
     job.write_table(
         "aggregate/matrix.parquet",
         "matrix_summary",
@@ -88,10 +90,10 @@ def _runs(shards: Sequence[Shard]) -> Iterator[tuple[Shard, str]]:
     return ((shard, unit) for shard in shards for unit in shard.units())
 
 
-def _read_positions(job: Job) -> dict[str, dict[str, int]]:
+def _positions(units: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, int]]:
     """Position of each task in each unit's order; of a repeated task the first one."""
     positions: dict[str, dict[str, int]] = {}
-    for row in job.read_table("plan/units.parquet", "units").sort_by("position").to_pylist():
+    for row in units:
         positions.setdefault(row["unit"], {}).setdefault(row["task"], row["position"])
     return positions
 

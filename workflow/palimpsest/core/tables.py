@@ -144,6 +144,7 @@ TABLES: dict[str, Table] = {
             sd=_FLOAT,
             ci_low=_FLOAT,
             ci_high=_FLOAT,
+            clustered_by=_STRING,
             worst=_FLOAT,
         ),
         _table(

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from palimpsest.aggregate.means import NO_DIFFERENCE, Clusters, fewest_levels, is_cluster, places
 from palimpsest.statistics.coverage import measured
-from palimpsest.statistics.means import NO_DIFFERENCE, Clusters, fewest_levels, is_cluster, places
 from palimpsest.statistics.plan import Alternative
 
 N_RESAMPLES = 9999

@@ -7,13 +7,17 @@ from typing import Any
 
 import numpy as np
 
+from palimpsest.aggregate.means import Clusters, fewest_levels, is_cluster
 from palimpsest.core.streams import generator
 from palimpsest.statistics.bootstrap import bootstrap, footnote
 from palimpsest.statistics.coverage import measured
-from palimpsest.statistics.means import NAIVE_COVERAGE, Clusters, fewest_levels, is_cluster
 from palimpsest.statistics.mixed import MIXED_COVERAGE, mixed_model
 from palimpsest.statistics.paired import SKEWED_COVERAGE, paired_t
 from palimpsest.statistics.plan import Analysis, Comparison
+
+# Share of 2,000 simulated studies whose naive 95 % interval covers, by the levels of the factor that has fewer, where
+# seeds and orders make up nine tenths of the variance; tests/simulation compares.
+NAIVE_COVERAGE = {2: 0.648, 5: 0.609, 10: 0.459}
 
 
 def other_intervals(

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from palimpsest.statistics.means import NO_DIFFERENCE, Clusters, indicator, is_cluster, places
+from palimpsest.aggregate.means import NO_DIFFERENCE, Clusters, indicator, is_cluster, places
 
 # A share of the variance below this counts as 0, the boundary of the parameter space: the search stops short of it.
 BOUNDARY = 0.01

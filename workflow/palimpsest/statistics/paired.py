@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from palimpsest.statistics.means import NO_DIFFERENCE, estimates, pick, widest
+from palimpsest.aggregate.means import NO_DIFFERENCE, estimates, pick, widest
 from palimpsest.statistics.plan import Alternative
 
 # Share of 2,000 simulated studies whose 95 % interval covers, by pairs, where the differences are exponential instead

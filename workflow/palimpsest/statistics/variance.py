@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from palimpsest.statistics.means import NO_DIFFERENCE
+from palimpsest.aggregate.means import NO_DIFFERENCE
 
 SOURCES = ("order", "seed", "rest")
 
