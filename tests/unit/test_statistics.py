@@ -108,6 +108,19 @@ def test_simultaneous_intervals_are_those_of_bonferroni_over_the_secondary_famil
     assert rows["accuracy"]["ci_simultaneous_low"] == rows["accuracy"]["ci_low"]
 
 
+def test_no_interval_reaches_beyond_what_a_difference_can_be(study: MadeUpStudy) -> None:
+    """Two pairs: the t interval of the mean would be more than 100 points wide."""
+    for unit in UNITS[2:]:
+        study.run(f"replay/{unit}", ORDER, [[90, 10]], outcome=ENDED)
+    study.run(f"replay/{UNITS[0]}", ORDER, [[90, 10], [10, 80]])
+    row = analyse(study)[0]
+    assert (row["n"], row["ci_low"], row["ci_high"]) == (2, -1.0, 1.0)
+    assert (row["worst_task"], row["worst_task_ci_low"], row["worst_task_ci_high"]) == ("b", None, None)
+    study.run(f"replay/{UNITS[1]}", ORDER, [[90, 10], [40, 10]])
+    row = analyse(study)[0]
+    assert (row["worst_task"], row["worst_task_ci_low"], row["worst_task_ci_high"]) == ("b", -1.0, 1.0)
+
+
 def test_independent_pairs_have_a_bca_interval_and_nothing_that_crossed_ones_need(study: MadeUpStudy) -> None:
     row = analyse(study)[0]
     assert row["bootstrap"] == "BCa"

@@ -84,6 +84,16 @@ def adjust(p: Sequence[float | None]) -> list[float | None]:
     return [None if value is None else float(new) for value, new in zip(p, adjusted, strict=True)]
 
 
+def within(row: Mapping[str, Any], widest: float) -> dict[str, Any]:
+    """The row with the bounds of its intervals cut at ±widest: no difference of two values of the metric lies beyond.
+
+    >>> within({"mean": 0.4, "ci_low": -0.3, "ci_high": 1.1, "bootstrap_low": None}, 1.0)
+    {'mean': 0.4, 'ci_low': -0.3, 'ci_high': 1.0, 'bootstrap_low': None}
+    """
+    bounds = [name for name, value in row.items() if name.endswith(("_low", "_high")) and value is not None]
+    return {**row, **{name: min(max(row[name], -widest), widest) for name in bounds}}
+
+
 def _findings(analysis: Analysis, pairs: Sequence[Pairs], scenario: str) -> list[Finding]:
     tests = [
         _test(analysis, comparison, found, scenario)
@@ -143,6 +153,7 @@ def _row(
     verdicts = {scenario: found.verdict for scenario, found in findings.items()}
     verdict = verdict_that_holds(verdicts, comparison.alternative, pairs.metric.direction)
     means = [found.test.mean for found in findings.values() if found.test.mean is not None]
+    widest = pairs.metric.range[1] - pairs.metric.range[0]
     tested = ("n", "mean", "sd", "standard_error", "t", "df", "p", "ci_low", "ci_high", "p_equivalence", "clustered_by")
     return {
         "comparison": comparison.name,
@@ -155,13 +166,13 @@ def _row(
         "equivalence_margin": analysis.equivalence_margin,
         "n_failed_a": int(pairs.failed_a.sum()),
         "n_failed_b": int(pairs.failed_b.sum()),
-        **{name: getattr(finding.test, name) for name in tested},
+        **within({name: getattr(finding.test, name) for name in tested}, widest),
         "p_adjusted": finding.p,
         "p_equivalence_adjusted": finding.p_equivalence,
         "mean_bound_low": min(means, default=None),
         "mean_bound_high": max(means, default=None),
         **_sensitivity(analysis, comparison, pairs),
-        **other_intervals(analysis, comparison, *pairs.differences("complete")),
+        **within(other_intervals(analysis, comparison, *pairs.differences("complete")), widest),
         "confirmatory": not_confirmatory is None and verdict is not None,
         "verdict": verdict,
         "reason": _reason(finding.test, verdicts, not_confirmatory, pairs),
@@ -194,8 +205,7 @@ def _sensitivity(analysis: Analysis, comparison: Comparison, pairs: Pairs) -> di
         "n_orders": n_orders,
         "worst_task": worst.task,
         "worst_task_change": worst.change,
-        "worst_task_ci_low": worst.ci_low,
-        "worst_task_ci_high": worst.ci_high,
+        **within({"worst_task_ci_low": worst.ci_low, "worst_task_ci_high": worst.ci_high}, 1.0),
     }
 
 
