@@ -287,3 +287,20 @@ def test_colours_are_split_too(monkeypatch, tmp_path):
     assert told["inputs"]["sample_bytes"] == 3072
     assert np.array_equal(samples.inputs[samples.input], inputs[samples.sample])
     assert (samples.label == labels[samples.sample]).all()
+
+
+def test_scrambled_outputs_tell_nothing_of_the_task():
+    """The same samples are in the same tasks; their outputs are another numbering of the classes, one for each seed."""
+    module = BENCHMARKS.load("split", "")
+    plain, scrambled = (
+        module.build(options("split", output_order=order), 3, load_source) for order in ("by_task", "scrambled")
+    )
+    assert plain.task == scrambled.task
+    assert plain.sample.tolist() == scrambled.sample.tolist()
+    renumbered = set(zip(plain.label.tolist(), scrambled.label.tolist(), strict=True))
+    assert len(renumbered) == len({old for old, _ in renumbered}) == len({new for _, new in renumbered})
+    told = module.describe(options("split", output_order="scrambled"), 3, "study.yaml:1")["tasks"]
+    assert any(max(facts["classes"]) - min(facts["classes"]) > 1 for facts in told.values())
+    for task, facts in told.items():
+        of_task = {label for label, t in zip(scrambled.label.tolist(), scrambled.task, strict=True) if t == task}
+        assert of_task == set(facts["classes"])

@@ -10,13 +10,13 @@ from palimpsest.models import MODELS
 from palimpsest.models._network import new_network
 from tiny import example, same_tensors, spec_of
 
-SHAPE, N_OUTPUTS = (8, 8), 5
+SHAPE, N_OUTPUTS = (12, 12), 5
 
 
-def build(name: str, seed: int, n_outputs: int = N_OUTPUTS) -> torch.nn.Module:
+def build(name: str, seed: int, n_outputs: int = N_OUTPUTS, shape=SHAPE) -> torch.nn.Module:
     module = MODELS.load(name, "")
     options = module.Options.model_validate(example(module.Options)).model_dump()
-    inputs = {"shape": SHAPE, "n_outputs": n_outputs}
+    inputs = {"shape": shape, "n_outputs": n_outputs}
     model = {"name": name, "options": options, "head": "shared"}
     return new_network({"seed": seed, "inputs": inputs, "tasks": {}, "model": model}, ())
 
@@ -74,7 +74,7 @@ def test_initial_weights_are_bounded_by_fan_in(name):
         if isinstance(layer, torch.nn.Linear | torch.nn.Conv2d):
             bound = layer.weight[0].numel() ** -0.5
             assert layer.weight.abs().max() <= bound
-            assert layer.bias.abs().max() <= bound
+            assert layer.bias is None or layer.bias.abs().max() <= bound
             assert layer.weight.max() - layer.weight.min() > 1.5 * bound
 
 
@@ -90,3 +90,44 @@ def test_layers_of_one_shape_differ():
     model = new_network(spec_of(hidden=(16, 16)), ()).backbone
     assert model.hidden1.weight.shape == model.hidden2.weight.shape
     assert not torch.equal(model.hidden1.weight, model.hidden2.weight)
+
+
+@pytest.mark.parametrize("shape", [(28, 28), (32, 32, 3)], ids=["grey", "colour"])
+@pytest.mark.parametrize("name", MODELS.names())
+def test_grey_and_coloured_images(name, shape):
+    """Images as they are stored, with and without a last axis of channels, give outputs; a batch of one trains."""
+    model = build(name, 0, shape=shape)
+    assert model(torch.rand(2, *shape)).shape == (2, N_OUTPUTS)
+    model(torch.rand(1, *shape)).sum().backward()
+    assert all(p.grad is not None for p in model.parameters())
+
+
+def test_the_reduced_resnet_has_the_published_size():
+    """1,094,750 weights with ten outputs for 32 × 32 × 3, counted layer by layer: about 1.1 million."""
+    assert sum(p.numel() for p in build("resnet18_reduced", 0, 10, (32, 32, 3)).parameters()) == 1_094_750
+
+
+def test_replayed_samples_change_the_statistics_of_a_batch():
+    """In training, outputs of new samples depend on what stands beside them; in a test they do not."""
+    model = build("resnet18_reduced", 0)
+    new, old = torch.rand(4, *SHAPE), torch.rand(4, *SHAPE) * 0.1
+    alone, joined = model(new), model(torch.cat([new, old]))[:4]
+    assert not torch.allclose(alone, joined, atol=1e-3)
+    model.eval()
+    torch.testing.assert_close(model(new), model(torch.cat([new, old]))[:4])
+
+
+def test_a_test_leaves_running_statistics():
+    """Evaluation and gradients sample by sample change no buffer; training does."""
+    from palimpsest.methods._per_sample import log_probability, mean_over_samples
+    from tiny import batch_of, context_of
+
+    model = build("resnet18_reduced", 0, 6)
+    samples = batch_of(torch.randint(0, 256, (5, *SHAPE)), [0, 1, 2, 3, 4])
+    now = context_of(samples=samples, model=model)
+    before = {name: value.clone() for name, value in model.named_buffers()}
+    mean_over_samples(now, samples, log_probability, torch.square, samples.labels)
+    assert same_tensors(before, dict(model.named_buffers()))
+    assert model.training
+    now.cross_entropy(samples)
+    assert not same_tensors(before, dict(model.named_buffers()))

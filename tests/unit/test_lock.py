@@ -326,3 +326,16 @@ def test_a_domain_incremental_comparison_has_no_choice_within_the_task(tmp_path)
         content["analysis"]["primary"]["protocol"] = "task_incremental"
 
     assert refuse(tmp_path, change).expected == "domain_incremental"
+
+
+@pytest.mark.parametrize(
+    ("model", "said"),
+    [
+        ({"name": "convnet", "options": {"channels": [2, 2, 2, 2, 2]}}, "5 poolings need larger images than [28, 28]"),
+    ],
+)
+def test_a_model_that_cannot_take_the_inputs_is_refused(tmp_path, model, said):
+    """The error stands at the model's options, before anything is trained."""
+    error = refuse(tmp_path, lambda c: c.update(model=model))
+    assert error.got == said
+    assert "model.options" in error.where

@@ -42,6 +42,12 @@ class Options(BaseModel):
         "protocol domain_incremental needs.",
         exclude_if=lambda value: value == "own",
     )
+    output_order: Literal["by_task", "scrambled"] = Field(
+        "by_task",
+        description="Own outputs are numbered as the classes are dealt, or in an order that the seed scrambles, so "
+        "that neighbouring outputs tell nothing of the task.",
+        exclude_if=lambda value: value == "by_task",
+    )
 
 
 def describe(options: Options, seed: int, where: str) -> dict[str, Any]:
@@ -61,9 +67,8 @@ def describe(options: Options, seed: int, where: str) -> dict[str, Any]:
         )
     n_of = describe_samples(options.dataset, options.samples_per_class, where)
     dealt = _dealt(options, seed)
-    tasks = {
-        task: list(dict.fromkeys(_output(options, place) for place in places)) for task, places in _places(options)
-    }
+    output = _output_of_place(options, seed)
+    tasks = {task: list(dict.fromkeys(output[place] for place in places)) for task, places in _places(options)}
     return {
         "sources": [options.dataset],
         "tasks": {
@@ -86,6 +91,7 @@ def build(options: Options, seed: int, load: Load) -> Samples:
     place_of_class = {c: place for place, c in enumerate(_dealt(options, seed))}
     is_dealt = np.isin(classes, list(place_of_class))
     places = np.array([place_of_class[int(c)] for c in classes[is_dealt]], dtype=np.int64)
+    output = np.array(_output_of_place(options, seed), dtype=np.int64)
     task_of = {place: task for task, places_of_task in _places(options) for place in places_of_task}
     return Samples(
         inputs=inputs[is_dealt],
@@ -93,7 +99,7 @@ def build(options: Options, seed: int, load: Load) -> Samples:
         dataset=[options.dataset] * len(places),
         split=split_of[is_dealt].tolist(),
         sample=rows[is_dealt],
-        label=np.array([_output(options, place) for place in places], dtype=np.int64),
+        label=output[places],
         task=[task_of[place] for place in places.tolist()],
         sources=(options.dataset,),
     )
@@ -105,8 +111,14 @@ def _places(options: Options) -> list[tuple[str, range]]:
     return [(f"t{n + 1}", range(n * size, (n + 1) * size)) for n in range(options.n_tasks)]
 
 
-def _output(options: Options, place: int) -> int:
-    return int(place) if options.outputs == "own" else int(place) % options.classes_per_task
+def _output_of_place(options: Options, seed: int) -> list[int]:
+    """The output of each class, by its place in the sequence in which the classes are dealt."""
+    n_places = options.n_tasks * options.classes_per_task
+    if options.outputs == "shared":
+        return [place % options.classes_per_task for place in range(n_places)]
+    if options.output_order == "by_task":
+        return list(range(n_places))
+    return generator("split", seed, options.dataset, "outputs").permutation(n_places).tolist()
 
 
 def _dealt(options: Options, seed: int) -> list[int]:

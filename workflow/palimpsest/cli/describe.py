@@ -38,7 +38,18 @@ class Catalogs:
     def model(self, study: Study, file: YamlFile, benchmark: dict[str, Any]) -> dict[str, Any]:
         """Full options of the study's model."""
         module = MODELS.load(study.model.name, file.where(("model", "name")))
-        return _options(module.Options, study.model.options, file, ("model", "options")).model_dump(mode="json")
+        options = _options(module.Options, study.model.options, file, ("model", "options"))
+        try:
+            module.build(options, tuple(benchmark["inputs"]["shape"]))
+        except ValueError as error:
+            raise StudyError(
+                "the model cannot take the benchmark's inputs",
+                where=file.where(("model", "options")),
+                expected="options that fit inputs of shape " + str(benchmark["inputs"]["shape"]),
+                got=str(error),
+                next="correct the options, or choose another model",
+            ) from None
+        return options.model_dump(mode="json")
 
     def method(self, study: Study, file: YamlFile, benchmark: dict[str, Any], key: str) -> dict[str, Any]:
         """Full hyperparameters and declaration of one method or reference."""
