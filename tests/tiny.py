@@ -201,6 +201,15 @@ def files_of(study: Path, run: str = "m/s0-o0") -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in paths}
 
 
+def leaves(state: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    """Every value of a nested state, with its path."""
+    if isinstance(state, dict | list):
+        for key, value in state.items() if isinstance(state, dict) else enumerate(state):
+            yield from leaves(value, f"{path}/{key}")
+    else:
+        yield path, state
+
+
 def same_tensors(first: dict[str, Any], second: dict[str, Any]) -> bool:
     """Whether two mappings hold the same tensors under the same names, bit for bit."""
     if first.keys() != second.keys():
@@ -253,6 +262,7 @@ def context_of(
     """
     from dataclasses import replace
 
+    from palimpsest.methods._declaration import facts_of
     from palimpsest.methods._hooks import Context
     from palimpsest.models._network import new_network, task_positions
     from palimpsest.training.outputs import task_of_output
@@ -263,7 +273,7 @@ def context_of(
     made = Context(
         model=new_network(spec, order[:stage]),
         hyperparameters=hyperparameters,
-        facts=FACTS,
+        facts=facts_of(FACTS, TASKS),
         stage=stage,
         task=order[stage - 1],
         tasks=(positions[stage - 1],),
@@ -333,3 +343,16 @@ def example(model: Any) -> dict[str, Any]:
             assert inner is not None or field.examples, f"{model.__module__}: {name} declares no example"
             values[name] = example(field.annotation) if inner is not None else field.examples[0]
     return values
+
+
+def run_of(method: str, **about: Any) -> dict[str, Any]:
+    """The specification of a run of a method, or of a composition, with the hyperparameters that its file gives."""
+    from palimpsest.methods import METHODS
+
+    modules = {part: METHODS.load(part, "") for part in method.split("+")}
+    parts = {part: example(module.Hyperparameters) for part, module in modules.items()}
+    declared = next(iter(modules.values())).DECLARATION
+    about.setdefault("stage_schedule", declared.schedule)
+    if declared.needs_task_identity:
+        about |= {"protocol": "task_incremental", "mask": "current", "head": "multi"}
+    return spec_of(method, parts if len(parts) > 1 else parts[method], **about)

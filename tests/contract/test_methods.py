@@ -19,29 +19,19 @@ from tiny import (
     SHAPE,
     checkpoint,
     evaluate,
-    example,
     files_of,
+    leaves,
     new_study,
     record,
     recording_of,
+    run_of,
     same_tensors,
-    spec_of,
     step_rows,
     train,
 )
 
 NAMES = METHODS.names()
 COMPOSITIONS = ["replay+ewc", "ewc+replay"]
-
-
-def spec(name: str, **about):
-    """The run of a method with the hyperparameters that its file gives as examples."""
-    parts = {part: example(METHODS.load(part, "").Hyperparameters) for part in name.split("+")}
-    declared = METHODS.load(name.split("+")[0], "").DECLARATION
-    about.setdefault("stage_schedule", declared.schedule)
-    if declared.needs_task_identity:
-        about |= {"protocol": "task_incremental", "mask": "current", "head": "multi"}
-    return spec_of(name, parts if len(parts) > 1 else parts[name], **about)
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +43,7 @@ def study(tmp_path_factory):
 @pytest.fixture(scope="module", params=[*NAMES, *COMPOSITIONS])
 def trained(request, study):
     """A method that was trained on three tasks: name, study and its last stage."""
-    told = spec(request.param)
+    told = run_of(request.param)
     states = [torch.get_rng_state(), np.random.get_state(), random.getstate()]  # noqa: NPY002 - see above
     train(study, told, f"{request.param}/s0-o0")
     after = [torch.get_rng_state(), np.random.get_state(), random.getstate()]  # noqa: NPY002
@@ -120,17 +110,6 @@ def test_nothing_is_drawn_from_a_global_generator(trained):
     assert before[2] == after[2]
 
 
-def leaves(state, path=""):
-    if isinstance(state, dict):
-        for key, value in state.items():
-            yield from leaves(value, f"{path}/{key}")
-    elif isinstance(state, list):
-        for index, value in enumerate(state):
-            yield from leaves(value, f"{path}/{index}")
-    else:
-        yield path, state
-
-
 def test_the_state_survives_a_checkpoint(trained, tmp_path):
     """The method's state is a nested dict of tensors and plain values, and comes back with every type and bit."""
     name, study, last, _ = trained
@@ -150,7 +129,7 @@ def test_two_runs_have_the_same_bytes(trained, tmp_path):
     """The same run in another folder, one stage at a time, writes the same files."""
     name, study, _, _ = trained
     other = new_study(tmp_path, per_class={"t1": 11, "t2": 1, "t3": 22})
-    told = spec(name)
+    told = run_of(name)
     for stage in told["stages"]:
         train(other, told, f"{name}/s0-o0", [stage["stage"]])
     assert files_of(other, f"{name}/s0-o0") == files_of(study, f"{name}/s0-o0")
@@ -161,7 +140,7 @@ def test_probes_and_the_stream_leave_no_trace(trained, tmp_path):
     name, study, _, _ = trained
     other = new_study(tmp_path, per_class={"t1": 11, "t2": 1, "t3": 22})
     every = recording_of(prequential=True, first_batches=None, every=1, tasks="all")
-    train(other, spec(name), f"{name}/s0-o0", recording=every)
+    train(other, run_of(name), f"{name}/s0-o0", recording=every)
     plain, probed = (files_of(folder, f"{name}/s0-o0") for folder in (study, other))
     endings = (".safetensors", ".steps.parquet")
     assert {k: v for k, v in probed.items() if k.endswith(endings)} == {
@@ -172,7 +151,7 @@ def test_probes_and_the_stream_leave_no_trace(trained, tmp_path):
 def test_the_run_can_be_evaluated(trained):
     """Every complete stage is evaluated on every task."""
     name, study, _, _ = trained
-    evaluate(study, spec(name), f"{name}/s0-o0")
+    evaluate(study, run_of(name), f"{name}/s0-o0")
 
 
 @pytest.mark.parametrize("name", [n for n in [*NAMES, *COMPOSITIONS] if n not in REFERENCES])
@@ -180,7 +159,7 @@ def test_the_run_can_be_evaluated(trained):
 def test_any_order_of_the_tasks(study, name, order):
     """A method runs in the reversed order, and where tasks come back."""
     run = f"{name}-{len(order)}/s0-o1"
-    train(study, spec(name, order=order), run)
+    train(study, run_of(name, order=order), run)
     assert record(study, len(order), run)["status"] == "complete"
 
 
@@ -188,7 +167,7 @@ def test_any_order_of_the_tasks(study, name, order):
 def test_the_outputs_of_the_current_task_alone(study, name):
     """A method runs under the mask `current`, and hidden outputs of the head keep their initial weights."""
     run = f"{name}-current/s0-o0"
-    told = spec(name, mask="current", protocol="task_incremental", order=("t1", "t2", "t3"))
+    told = run_of(name, mask="current", protocol="task_incremental", order=("t1", "t2", "t3"))
     train(study, told, run)
     first, second = (checkpoint(study, stage, run)["model"] for stage in (1, 2))
     if "replay" not in name and "head.weight" in first:
@@ -199,9 +178,9 @@ def test_the_outputs_of_the_current_task_alone(study, name):
 @pytest.mark.parametrize("name", [n for n in NAMES if METHODS.load(n, "").DECLARATION.pairing == "init+batches"])
 def test_the_seed_decides(study, name):
     """Another seed comes to other weights."""
-    train(study, spec(name, seed=1), f"{name}-seed/s1-o0")
-    train(study, spec(name), f"{name}-seed/s0-o0")
-    last = spec(name)["stages"][-1]["stage"]
+    train(study, run_of(name, seed=1), f"{name}-seed/s1-o0")
+    train(study, run_of(name), f"{name}-seed/s0-o0")
+    last = run_of(name)["stages"][-1]["stage"]
     ends = [checkpoint(study, last, f"{name}-seed/s{seed}-o0")["model"] for seed in (0, 1)]
     assert not same_tensors(*ends)
 
@@ -211,8 +190,8 @@ def test_what_is_declared_of_raw_data_is_true(study, name):
     """A method that declares to store no raw data has no tensor of inputs in its state."""
     declared = METHODS.load(name, "").DECLARATION
     run = f"{name}-declared/s0-o0"
-    train(study, spec(name), run)
-    state = checkpoint(study, spec(name)["stages"][-1]["stage"], run)["method"]
+    train(study, run_of(name), run)
+    state = checkpoint(study, run_of(name)["stages"][-1]["stage"], run)["method"]
     tensors = [v for _, v in leaves(state) if isinstance(v, torch.Tensor) and v.dtype == torch.uint8 and v.numel()]
     stores = any(tuple(v.shape[1:]) == SHAPE for v in tensors)
     assert declared.stores_raw_data or not stores
@@ -222,7 +201,7 @@ def test_declarations_of_parts_add_up():
     """A composition stores and needs what any of its parts does."""
     from palimpsest.methods._method import declaration, load_method
 
-    composed = declaration(load_method("replay+ewc", spec("replay+ewc")["hyperparameters"], ""))
+    composed = declaration(load_method("replay+ewc", run_of("replay+ewc")["hyperparameters"], ""))
     assert dataclasses.asdict(composed) == {
         "stores_raw_data": True,
         "needs_task_boundaries": True,

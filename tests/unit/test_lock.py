@@ -140,7 +140,8 @@ def test_every_default_is_spelled_out(tmp_path):
     plan = small_study.plan_of(tmp_path)
     assert plan["study"]["training"]["momentum"] == 0.0
     assert plan["benchmark"]["options"]["class_order"] == "natural"
-    assert plan["methods"]["replay"]["hyperparameters"] == {"buffer_bytes": 7850, "replayed": 5}
+    expected = {"buffer_bytes": 7850, "replayed": 5, "storage": "reservoir"}
+    assert plan["methods"]["replay"]["hyperparameters"] == expected
     assert plan["methods"]["replay"]["stores_raw_data"] is True
 
 

@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
 
+import tiny
 from palimpsest.methods import replay
-from palimpsest.methods._declaration import HyperparameterError
+from palimpsest.methods._declaration import HyperparameterError, facts_of
 from palimpsest.methods._hooks import Batch, Context, Loss
 from palimpsest.models._network import new_network
 from tiny import batch_of, context_of, spec_of
 
-FACTS = {"shape": [2], "n_outputs": 6, "sample_bytes": 2, "label_bytes": 1, "label_tells_task": True}
+FACTS = facts_of({**tiny.FACTS, "shape": [2], "sample_bytes": 2}, tiny.TASKS)
 MODEL = new_network(spec_of(hidden=()) | {"inputs": FACTS}, ())
+
+
+NOW = context_of(model=MODEL, facts=FACTS)
 
 
 def context(buffer_bytes: int, seed: int = 0, step: int = 1, replayed: int = 4, facts=FACTS) -> Context:
     chosen = replay.Hyperparameters(buffer_bytes=buffer_bytes, replayed=replayed)
-    return context_of(chosen, model=MODEL, facts=facts, step=step, key=(seed, "t1", "replay", "replay"))
+    return replace(NOW, hyperparameters=chosen, facts=facts, step=step, key=(seed, "t1", "replay", "replay"))
 
 
 def batch(numbers, first=True) -> Batch:
@@ -52,7 +58,7 @@ def test_what_fits_is_stored_in_its_sequence():
     state = stream(5, 2, places=8)
     assert stored(state) == [0, 1, 2, 3, 4]
     assert state["memory"]["labels"][:5].tolist() == [0, 1, 2, 3, 4]
-    assert (state["memory"]["stored"], state["seen"]) == (5, 5)
+    assert (state["memory"]["stored"], state["memory"]["met"]) == (5, 5)
 
 
 def test_a_full_reservoir_holds_different_samples():
@@ -62,15 +68,15 @@ def test_a_full_reservoir_holds_different_samples():
     assert len(set(numbers)) == 20
     assert max(numbers) < 300
     assert state["memory"]["labels"].tolist() == [number % 6 for number in numbers]
-    assert (state["memory"]["stored"], state["seen"]) == (20, 300)
+    assert (state["memory"]["stored"], state["memory"]["met"]) == (20, 300)
 
 
 def test_only_first_presentations_count():
     """A second epoch neither fills the reservoir nor moves its counter."""
     state = stream(30, 10, places=5)
-    before = (stored(state), state["seen"])
+    before = (stored(state), state["memory"]["met"])
     state = offered(context(15, step=4), state, batch(range(30), first=False))
-    assert (stored(state), state["seen"]) == before
+    assert (stored(state), state["memory"]["met"]) == before
 
 
 @pytest.mark.parametrize(("n", "size"), [(40, 1), (40, 7), (40, 40)])

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from palimpsest.benchmarks import BENCHMARKS
 from palimpsest.core.errors import SeveralErrors, StudyError
-from palimpsest.methods._declaration import HyperparameterError, ModelError
+from palimpsest.methods._declaration import HyperparameterError, ModelError, facts_of
 from palimpsest.methods._method import (
     check_benchmark,
     declaration,
@@ -59,7 +59,8 @@ class Catalogs:
         place = ("references", key) if reference else ("methods", key)
         try:
             method = load_method(name, entry.hyperparameters if entry else {}, file.where(place))
-            check_benchmark(method, {**benchmark["inputs"], "model": _facts_of_model(study)})
+            tasks = {task: about["classes"] for task, about in benchmark["tasks"].items()}
+            check_benchmark(method, {**facts_of(benchmark["inputs"], tasks), "model": _facts_of_model(study)})
         except ValidationError as error:
             raise SeveralErrors(list(problems(error, file, (*place, "hyperparameters")))) from None
         except HyperparameterError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -63,7 +64,13 @@ class ModelError(ValueError):
 
 
 Facts = dict[str, Any]
-"""What a plan tells of the inputs: `{shape, n_outputs, sample_bytes, label_bytes, label_tells_task}`.
+"""What a plan tells of the inputs: `{shape, n_outputs, sample_bytes, label_bytes, label_tells_task, tasks}`.
 
-To a method's `check` it also tells `model: {name, options, head, reset_new_outputs, layered}`.
+`tasks` are the outputs of each task, in the sequence of the tasks' positions. To a method's `check` it also tells
+`model: {name, options, head, reset_new_outputs, layered}`.
 """
+
+
+def facts_of(inputs: dict[str, Any], tasks: Mapping[str, list[int]]) -> Facts:
+    """Facts of a plan's inputs and of the outputs of its tasks."""
+    return {**inputs, "tasks": [tasks[task] for task in sorted(tasks)]}

@@ -1,23 +1,25 @@
-"""Experience replay: a reservoir of past samples; each step trains on new and on stored ones together.
+"""Experience replay: a memory of past samples; each step trains on new and on stored ones together.
 
-With n new samples and m drawn from the reservoir without replacement, the loss is the mean cross-entropy over the
-n + m. After the step, each new sample at its first presentation enters the reservoir by Vitter's algorithm R: sample
-number i of the stream takes a place with probability C / i, so that all samples so far are stored with equal chance.
+With n new samples and m drawn from the memory without replacement, the loss is the mean cross-entropy over the n + m.
+After the step each new sample is offered to the memory, at its first presentation only; `storage` decides whether it is
+stored, and in whose place (`methods._storage`).
 """
 
 from __future__ import annotations
 
-import numpy as np
-import torch
+from typing import Literal
+
 from pydantic import BaseModel, ConfigDict, Field
 
 from palimpsest.methods import _memory as memory
+from palimpsest.methods import _storage as storage
 from palimpsest.methods._declaration import Declaration, Facts
 from palimpsest.methods._hooks import Batch, Context, Loss, State
 
 REFERENCE = (
     "A. Chaudhry et al., On tiny episodic memories in continual learning, arXiv:1902.10486 (2019), with reservoir "
-    "sampling; J. S. Vitter, Random sampling with a reservoir, ACM TOMS 11 (1985) 37-57"
+    "sampling (J. S. Vitter, ACM TOMS 11 (1985) 37-57) or ring buffers; A. Chrysakis, M.-F. Moens, Online continual "
+    "learning from imbalanced data, ICML 2020, for class-balanced storage"
 )
 DECLARATION = Declaration(stores_raw_data=True)
 
@@ -34,45 +36,36 @@ class Hyperparameters(BaseModel):
     replayed: int = Field(
         ge=1, description="Stored samples added to each step, as far as there are so many.", examples=[10]
     )
+    storage: Literal["reservoir", "ring", "class_balanced"] = Field(
+        "reservoir",
+        description="Which samples are stored: all so far with equal chance; the last ones of each class of each task, "
+        "with equal room for each; or class-balancing reservoir sampling, which keeps the classes equal in number.",
+    )
 
 
 def check(hyperparameters: Hyperparameters, facts: Facts) -> None:
-    """Refuse a budget that pays for no sample.
+    """Refuse a budget that pays for no sample, or for less than one in each ring.
 
     Raises:
-        HyperparameterError: the buffer has more than 0 bytes and holds nothing.
+        HyperparameterError: the buffer has more than 0 bytes and holds too little.
     """
-    memory.require_room(hyperparameters.buffer_bytes, facts)
+    groups = storage.n_groups(hyperparameters.storage, facts)
+    memory.require_room(hyperparameters.buffer_bytes, facts, groups=groups)
 
 
 def init(context: Context) -> State:
-    """An empty reservoir."""
-    return {"memory": memory.empty(context.hyperparameters.buffer_bytes, context.facts), "seen": 0}
+    """An empty memory."""
+    return {"memory": memory.empty(context.hyperparameters.buffer_bytes, context.facts)}
 
 
 def loss(context: Context, state: State, batch: Batch) -> Loss:
-    """Mean cross-entropy over the new samples and those drawn from the reservoir."""
-    stored = state["memory"][memory.STORED]
-    count = min(context.hyperparameters.replayed, stored)
-    if count == 0:
+    """Mean cross-entropy over the new samples and those drawn from the memory."""
+    drawn = memory.draw(context, state["memory"], context.hyperparameters.replayed)
+    if len(drawn) == 0:
         return Loss(context.cross_entropy(batch))
-    drawn = torch.from_numpy(context.stream("draw").choice(stored, size=count, replace=False))
-    return Loss(context.cross_entropy(batch + memory.take(context, state["memory"], drawn)), replayed=count)
+    return Loss(context.cross_entropy(batch + memory.take(context, state["memory"], drawn)), replayed=len(drawn))
 
 
 def after_step(context: Context, state: State, batch: Batch, loss: Loss) -> State:
-    """Offer the new samples to the reservoir, each once."""
-    first = batch[batch.first_presentation]
-    return {**state, "seen": offer(context, state["memory"], state["seen"], first)}
-
-
-def offer(context: Context, reservoir: State, seen: int, batch: Batch, **extra: torch.Tensor) -> int:
-    """Vitter's algorithm R: sample number i of the stream takes a place with probability C / i; returns the new i."""
-    places = memory.places(reservoir)
-    # One number for each sample, whether it is needed or not: draws do not depend on what happened before.
-    numbers = context.stream("store").integers(0, seen + 1 + np.arange(len(batch)))
-    for index, number in enumerate(numbers.tolist()):
-        place = seen + index if seen + index < places else number
-        if place < places:
-            memory.put(reservoir, place, batch, index, **extra)
-    return seen + len(batch)
+    """Offer the new samples to the memory, each once."""
+    return {"memory": storage.offer(context.hyperparameters.storage, context, state["memory"], batch)}

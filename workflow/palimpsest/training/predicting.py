@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from palimpsest.methods._declaration import facts_of
 from palimpsest.methods._hooks import Context
 from palimpsest.methods._method import Method
 from palimpsest.models._network import task_positions
@@ -77,7 +78,7 @@ def prediction_context(spec: dict[str, Any], stage: dict[str, Any], model: nn.Mo
     return Context(
         model=model,
         hyperparameters=None,
-        facts=spec["inputs"],
+        facts=facts_of(spec["inputs"], spec["tasks"]),
         stage=stage["stage"],
         task=stage["task"],
         tasks=tuple(positions[task] for task in stage["tasks"]),

@@ -15,6 +15,7 @@ from palimpsest.core.artifact import Job
 from palimpsest.core.attempts import Notes
 from palimpsest.core.errors import StoppedError
 from palimpsest.data.samples import read_samples
+from palimpsest.methods._declaration import facts_of
 from palimpsest.methods._hooks import Batch, Context
 from palimpsest.methods._method import Method, load_method
 from palimpsest.models._network import task_positions
@@ -169,7 +170,7 @@ def _context(
     return Context(
         model=learner.model,
         hyperparameters=None,  # each part of the method gets its own
-        facts=spec["inputs"],
+        facts=facts_of(spec["inputs"], spec["tasks"]),
         stage=stage["stage"],
         task=stage["task"],
         tasks=tuple(positions[task] for task in stage["tasks"]),

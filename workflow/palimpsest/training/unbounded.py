@@ -71,6 +71,7 @@ def _hidden(context: Context) -> Context:
 
     return replace(
         context,
+        facts=context.facts | {"tasks": [sorted(set().union(*context.facts["tasks"]))]},
         stage=1,
         task=None,
         tasks=(),
