@@ -237,8 +237,12 @@ def costs(name: str, shown: str) -> dict[str, Any]:
     flops = {"replay": 25427118080.0, "ewc": 14468608000.0, "random_init": 0.0}.get(name, 12719616000.0)
     state = {"replay": 157000, "ewc": 10772880}.get(name, 0)
     steps = 0.0 if name == "random_init" else 1050.0
-    left = {"parameters": 269322, "method_bytes_max": state, "flops_probing_mean": flops / 20}
-    return {"method": shown, "n": N_UNITS, "flops_mean": flops, "steps_mean": steps, **left}
+    shares = {"flops": 1.0, "flops_forward": 0.35, "flops_backward": 0.65, "flops_probing": 0.05}
+    means = {f"{name}_mean": flops * share for name, share in shares.items()}
+    means |= {f"flops_{name}_mean": 0.0 for name in ("method", "replayed", "validation", "evaluation")}
+    stored = {"memory_bytes_max": state, "copies_bytes_max": 0, "method_bytes_max": state}
+    left = {"parameters": 269322, "parameters_added": 0, "n_early_stopped": 0, "steps_mean": steps}
+    return {"method": shown, "n": N_UNITS, **means, **left, **stored}
 
 
 def curves(name: str, shown: str) -> Rows:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from palimpsest.aggregate.costs import LARGEST, SUMS
 from palimpsest.cli.main import STAGES
 from palimpsest.core import code
 from palimpsest.core.artifact import Job
@@ -89,7 +90,7 @@ class MadeUpStudy:
             "loss_sum": [1.0] * len(cells),
             **{name: [cell[at] for cell in cells] for at, name in enumerate(names)},
         }
-        self.job("evaluate").write_table(f"evaluation/{run}/matrix.parquet", "matrix", columns)
+        self.job("evaluate").write_table(f"evaluation/{run}/matrix.parquet", "matrix", columns, flops=50)
 
     def stage(self, name: str, **options: Any) -> None:
         """Run a stage as its rule does; options that are not texts are passed as JSON."""
@@ -115,8 +116,12 @@ class MadeUpStudy:
 
 def counted(stage: int) -> dict[str, int]:
     """What a stage counts: another number at each stage, and a state that grows."""
-    costs = {"flops_steps": 1000 * stage, "flops_after_task": stage, "steps": 10 * stage}
-    return {**costs, "samples_seen": 0, "parameters": 7, "method_bytes": 100 * stage, "flops_probing": stage}
+    own = {"flops_steps": 1000 * stage, "flops_after_task": stage, "steps": 10 * stage, "flops_probing": stage}
+    left = {"parameters": 7, "method_bytes": 100 * stage, "copies_bytes": 100 * stage}
+    return {**dict.fromkeys(COUNTS, 0), **own, **left}
+
+
+COUNTS = {*(name for names in SUMS.values() for name in names), *LARGEST}
 
 
 def _columns(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:

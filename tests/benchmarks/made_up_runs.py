@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
+from palimpsest.aggregate.costs import LARGEST, SUMS
 from palimpsest.core import code
 from palimpsest.core.artifact import Job
 from palimpsest.core.streams import generator
@@ -112,10 +113,11 @@ def _write_run(folder: Path, run: str, method: str, order: list[str], order_id: 
     names = ("protocol", "stage", "trained_task", "task", "n_correct")
     columns = dict(zip(names, zip(*cells, strict=True), strict=True))
     columns |= {"n_total": [N_TOTAL] * len(cells), "loss_sum": [100.5] * len(cells)}
-    _job(folder, "evaluate").write_table(f"evaluation/{run}/matrix.parquet", "matrix", columns)
+    _job(folder, "evaluate").write_table(f"evaluation/{run}/matrix.parquet", "matrix", columns, flops=10**8)
     train = _job(folder, "train")
-    counted = {"flops_steps": 10**9, "flops_after_task": 10**6, "steps": 210, "samples_seen": 2100}
-    counted |= {"parameters": 269322, "method_bytes": 157000 if method == "replay" else 0}
+    counted = dict.fromkeys([*(name for names in SUMS.values() for name in names), *LARGEST], 0)
+    counted |= {"flops_steps": 10**9, "flops_after_task": 10**6, "steps": 210, "parameters": 269322}
+    counted |= {"method_bytes": 157000 if method == "replay" else 0}
     for stage in stages:
         train.write_json(f"runs/{run}/stage-{stage}.json", {"stage": stage, "counted": counted}, "stage")
     outcome = {"status": ["complete"], "stage": [stages[-1]], "step": [210], "reason": [None]}

@@ -54,10 +54,12 @@ def test_a_run_that_ended_is_counted_as_failed(study: MadeUpStudy) -> None:
 
 
 def test_a_declared_early_stop_is_not_a_failure(study: MadeUpStudy) -> None:
-    stopped = {"status": "ended", "reason": "early_stop"}
+    stopped = {"status": "complete", "reason": "early_stop: stage 1 of 1"}
     study.run("replay/s2-o0", ORDERS["s2-o0"], [[60, 30]], outcome=stopped)
     study.stage("ledger", method="replay")
     assert summary(study, metric="average_accuracy")["n_failed"] == 0
+    (costs,) = study.rows("aggregate/costs.parquet", "costs")
+    assert (costs["n"], costs["n_early_stopped"]) == (3, 1)
 
 
 def test_the_worst_run_follows_the_direction_of_the_metric(study: MadeUpStudy) -> None:
@@ -118,15 +120,20 @@ def test_costs_are_summed_over_the_stages_of_a_run_and_averaged_over_the_complet
     study.stage("aggregate", methods=["replay"])
     (row,) = study.rows("aggregate/costs.parquet", "costs")
     # the second stage of one run cost as much as a third one, and the third run failed
-    assert row == {
+    expected = {
         "method": "replay",
         "n": 2,
+        "n_early_stopped": 0,
         "flops_mean": 1001 * (3 + 4) / 2,
+        "flops_method_mean": (3 + 4) / 2,
         "steps_mean": (30 + 40) / 2,
         "flops_probing_mean": (1 + 2 + 1 + 3) / 2,
+        "flops_evaluation_mean": 50,
         "parameters": 7,
         "method_bytes_max": 300,
+        "copies_bytes_max": 300,
     }
+    assert row == {name: expected.get(name, 0) for name in row}
 
 
 def test_a_method_without_a_complete_run_has_no_costs(study: MadeUpStudy) -> None:
@@ -135,7 +142,7 @@ def test_a_method_without_a_complete_run_has_no_costs(study: MadeUpStudy) -> Non
     study.stage("ledger", method="replay")
     study.stage("aggregate", methods=["replay"])
     (row,) = study.rows("aggregate/costs.parquet", "costs")
-    assert row == {**dict.fromkeys(row), "method": "replay", "n": 0}
+    assert row == {**dict.fromkeys(row), "method": "replay", "n": 0, "n_early_stopped": 0}
 
 
 def test_the_record_of_a_stage_that_is_not_the_one_in_the_ledger_is_refused(study: MadeUpStudy) -> None:

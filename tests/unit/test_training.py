@@ -294,7 +294,7 @@ def test_a_projection_meets_only_gradients_that_exist(monkeypatch, study):
 def test_counting_flops_leaves_training_alone(monkeypatch, study):
     """A loop that counts no FLOPs comes to the same weights."""
     train(study, spec_of("replay", METHODS["replay"]), "counted/s0-o0")
-    monkeypatch.setattr("palimpsest.training.flops.StepCounter.count", lambda *a: 0)
+    monkeypatch.setattr("palimpsest.training.flops.StepCounter.count", lambda *a: {"forward": 0, "backward": 0})
     train(study, spec_of("replay", METHODS["replay"]), "uncounted/s0-o0")
     ends = [checkpoint(study, 3, f"{run}/s0-o0") for run in ("counted", "uncounted")]
     assert same_tensors(ends[0]["model"], ends[1]["model"])

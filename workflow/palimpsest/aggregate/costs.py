@@ -3,71 +3,59 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 Counted = Mapping[str, int]
+Cost = dict[str, int]
+
+# Of each cost that is summed over the stages of a run: what its stages count. The first one is all of training; shares
+# of it follow, and then what was done beside it.
+SUMS = {
+    "flops": ("flops_steps", "flops_begin_task", "flops_after_task"),
+    "flops_forward": ("flops_forward",),
+    "flops_backward": ("flops_backward",),
+    "flops_replayed": ("flops_replayed",),
+    "flops_method": ("flops_begin_task", "flops_project", "flops_after_step", "flops_after_task"),
+    "flops_validation": ("flops_validation",),
+    "flops_probing": ("flops_probing",),
+    "steps": ("steps",),
+}
+EVALUATION = "flops_evaluation"
+# Of these the largest value at the end of a stage counts.
+LARGEST = ("parameters", "parameters_added", "method_bytes", "memory_bytes", "copies_bytes")
 
 
-@dataclass(frozen=True)
-class Cost:
-    """What one run cost.
-
-    Args:
-        flops: of all steps, and of what the method does after each task.
-        steps: optimizer steps.
-        parameters: of the model at the end.
-        method_bytes: tensors that the method keeps at the end, beside the model.
-        flops_probing: of what was recorded beside the training, which is in no other number.
-    """
-
-    flops: int
-    steps: int
-    parameters: int
-    method_bytes: int
-    flops_probing: int
-
-
-def cost_of_run(stages: Sequence[Counted]) -> Cost:
-    """Sums over the stages of a run, and what its last stage left.
+def cost_of_run(stages: Sequence[Counted], flops_evaluation: int) -> Cost:
+    """Sums over the stages of a run, and the most that one of them left.
 
     Args:
         stages: the field `counted` of each stage's record, in order; empty for a stage that was not trained.
-
-    >>> first = {"flops_steps": 5, "flops_after_task": 1, "steps": 2, "parameters": 7, "method_bytes": 0}
-    >>> cost_of_run([{**first, "flops_probing": 3}, {**first, "method_bytes": 40, "flops_probing": 4}])
-    Cost(flops=12, steps=4, parameters=7, method_bytes=40, flops_probing=7)
+        flops_evaluation: of all predictions for test samples.
     """
     trained = [counted for counted in stages if counted]
-    return Cost(
-        flops=sum(counted["flops_steps"] + counted["flops_after_task"] for counted in trained),
-        steps=sum(counted["steps"] for counted in trained),
-        parameters=trained[-1]["parameters"],
-        method_bytes=trained[-1]["method_bytes"],
-        flops_probing=sum(counted["flops_probing"] for counted in trained),
-    )
+    sums = {cost: sum(counted[name] for counted in trained for name in names) for cost, names in SUMS.items()}
+    largest = {name: max(counted[name] for counted in trained) for name in LARGEST}
+    return {**sums, EVALUATION: flops_evaluation, **largest}
 
 
-def summarise_costs(costs: Mapping[str, Iterable[Cost]]) -> dict[str, list[Any]]:
+def summarise_costs(costs: Mapping[str, Iterable[Cost]], n_early_stopped: Mapping[str, int]) -> dict[str, list[Any]]:
     """Columns of the table `costs`: means over the runs of each method, and the largest of what they left.
 
-    All but `n` is null for a method without a complete run.
+    All but `n` and `n_early_stopped` is null for a method without a complete run.
 
     Args:
         costs: of the complete runs, by method.
+        n_early_stopped: how many of these have a stage that stopped early, as the plan declares.
     """
-    rows = [_row(method, list(of_runs)) for method, of_runs in costs.items()]
+    rows = [
+        _row(method, list(of_runs)) | {"n_early_stopped": n_early_stopped[method]} for method, of_runs in costs.items()
+    ]
     return {name: [row[name] for row in rows] for name in (rows[0] if rows else ())}
 
 
 def _row(method: str, costs: list[Cost]) -> dict[str, Any]:
     n = len(costs)
-    return {
-        "method": method,
-        "n": n,
-        "flops_mean": sum(cost.flops for cost in costs) / n if n else None,
-        "parameters": max((cost.parameters for cost in costs), default=None),
-        "method_bytes_max": max((cost.method_bytes for cost in costs), default=None),
-        "steps_mean": sum(cost.steps for cost in costs) / n if n else None,
-        "flops_probing_mean": sum(cost.flops_probing for cost in costs) / n if n else None,
-    }
+    means = {f"{name}_mean": sum(cost[name] for cost in costs) / n if n else None for name in (*SUMS, EVALUATION)}
+    largest = {name: max((cost[name] for cost in costs), default=None) for name in LARGEST}
+    renamed = {f"{name}_max" if name.endswith("bytes") else name: value for name, value in largest.items()}
+    return {"method": method, "n": n, **means, **renamed}

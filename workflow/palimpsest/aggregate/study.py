@@ -64,7 +64,8 @@ def write_aggregates(job: Job, methods: Sequence[str]) -> None:
         for shard, unit in _runs(shards)
     )
     matrices = [summarise_matrix(*found) for shard in shards for found in _accuracies(job, shard, positions)]
-    failures = [failure for shard, unit in _runs(shards) if (failure := _failure(job, shard, unit))]
+    outcomes = [_outcome(job, shard, unit) for shard, unit in _runs(shards)]
+    failures = [outcome for outcome in outcomes if outcome["status"] != "complete"]
     failed = {s.method: [row["unit"] for row in failures if row["method"] == s.method] for s in shards}
     n_failed = {method: len(units) for method, units in failed.items()}
     costs = {shard.method: _costs(job, shard, failed[shard.method]) for shard in shards}
@@ -75,10 +76,16 @@ def write_aggregates(job: Job, methods: Sequence[str]) -> None:
         "matrix_summary",
         pa.concat_tables([TABLES["matrix_summary"].schema.empty_table(), *matrices]),
     )
-    job.write_table("aggregate/costs.parquet", "costs", summarise_costs(costs))
+    job.write_table("aggregate/costs.parquet", "costs", summarise_costs(costs, _early_stopped(outcomes, methods)))
     job.write_table("aggregate/curves.parquet", "curves", summarise_curves(_curves(job, shards)))
     names = TABLES["failures"].schema.names
     job.write_table("aggregate/failures.parquet", "failures", {name: [row[name] for row in failures] for name in names})
+
+
+def _early_stopped(outcomes: Sequence[Mapping[str, Any]], methods: Sequence[str]) -> dict[str, int]:
+    """By method, complete runs with a stage that stopped early, as the plan declares: the outcome says which."""
+    stopped = [row["method"] for row in outcomes if row["status"] == "complete" and row["reason"] is not None]
+    return {method: stopped.count(method) for method in methods}
 
 
 def _read_shard(job: Job, method: str) -> Shard:
@@ -131,15 +138,11 @@ def _curves(job: Job, shards: Sequence[Shard]) -> dict[tuple[str, str | None, st
     return found
 
 
-def _failure(job: Job, shard: Shard, unit: str) -> dict[str, Any] | None:
-    """Where and why a run ended, or null where it completed; one that stopped early as its plan declares did."""
+def _outcome(job: Job, shard: Shard, unit: str) -> dict[str, Any]:
     run = f"{shard.method}/{unit}"
-    outcome = job.read_listed(f"runs/{run}/outcome.parquet", "outcome", shard.sha256).to_pylist()
-    assert len(outcome) == 1, f"{run} has {len(outcome)} outcomes"
-    row = outcome[0]
-    if row["status"] == "complete" or (row["reason"] or "").startswith("early_stop"):
-        return None
-    return {"run": run, "method": shard.method, "unit": unit, **row}
+    rows = job.read_listed(f"runs/{run}/outcome.parquet", "outcome", shard.sha256).to_pylist()
+    assert len(rows) == 1, f"{run} has {len(rows)} outcomes"
+    return {"run": run, "method": shard.method, "unit": unit, **rows[0]}
 
 
 def _costs(job: Job, shard: Shard, failed: Sequence[str]) -> list[Cost]:
@@ -157,4 +160,5 @@ def _cost(job: Job, shard: Shard, unit: str) -> Cost:
             got="none",
             next="remove the run's outcome.parquet and start snakemake: what is missing is made again",
         )
-    return cost_of_run([record["counted"] for record in records])
+    matrix = job.read_listed_footer(f"evaluation/{shard.method}/{unit}/matrix.parquet", shard.sha256)
+    return cost_of_run([record["counted"] for record in records], matrix["flops"])

@@ -112,7 +112,7 @@ def _predictions(chain: Chain, run: Run, stage: int, scratch: Job) -> Iterator[F
         return
     key = [(name, "ascending") for name in TABLES["predictions"].key]
     job = Job(scratch.study, "evaluate", code="", environment="", spec_hash=run.spec_hash)
-    again = predict(job, run.run, run.spec, [stage]).sort_by(key)
+    again = predict(job, run.run, run.spec, [stage])[0].sort_by(key)
     recorded = pq.ParquetFile(chain.study / path).read().replace_schema_metadata(None)
     first = pc.index(recorded["stage"], pa.scalar(stage, pa.int32())).as_py()
     found = recorded.filter(pc.equal(recorded["stage"], stage))

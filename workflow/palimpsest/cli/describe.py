@@ -15,6 +15,7 @@ from palimpsest.methods._method import (
     check_benchmark,
     declaration,
     load_method,
+    memory_bytes,
     resolved_hyperparameters,
 )
 from palimpsest.metrics import METRICS
@@ -101,6 +102,7 @@ class Catalogs:
             "role": "reference" if reference else "method",
             "hyperparameters": resolved_hyperparameters(method),
             **asdict(declared),
+            "memory_bytes": memory_bytes(method, benchmark["inputs"]),
             "per_unit": not reference or (key == "joint" and study.references.joint == "per_stage"),
             "reference": "; ".join(module.REFERENCE for module in method.parts.values()),
         }

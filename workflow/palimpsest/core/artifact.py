@@ -124,8 +124,7 @@ class Job:
 
     def read_footer(self, path: str | Path) -> dict[str, Any]:
         """Lineage of a Parquet artifact, with what was written beside it; raises as `read_bytes`."""
-        schema = pq.read_schema(pa.BufferReader(self.read_bytes(path)))
-        return json.loads(schema.metadata[b"lineage"])
+        return _footer(self.read_bytes(path))
 
     def read_listed_bytes(self, path: str | Path, listed: Mapping[str, str]) -> bytes:
         """Content of an artifact that a ledger shard lists; the shard is the parent, and not each of its artifacts.
@@ -156,6 +155,10 @@ class Job:
     def read_listed_json(self, path: str | Path, listed: Mapping[str, str]) -> Any:
         """Content of a listed JSON artifact; raises as `read_listed_bytes`."""
         return json.loads(self.read_listed_bytes(path, listed))
+
+    def read_listed_footer(self, path: str | Path, listed: Mapping[str, str]) -> dict[str, Any]:
+        """Lineage of a listed table, with what was written beside it; raises as `read_listed_bytes`."""
+        return _footer(self.read_listed_bytes(path, listed))
 
     def locate(self, path: str | Path) -> Path:
         """Place of an artifact that is mapped rather than read (arrays, checkpoints), after its hash was compared."""
@@ -301,6 +304,10 @@ class _Hash(io.RawIOBase):
     def write(self, content: Any) -> int:
         self.sha256.update(content)
         return memoryview(content).nbytes
+
+
+def _footer(content: bytes) -> dict[str, Any]:
+    return json.loads(pq.read_schema(pa.BufferReader(content)).metadata[b"lineage"])
 
 
 def read_lineage(path: Path) -> dict[str, Any]:

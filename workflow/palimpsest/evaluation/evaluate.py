@@ -18,6 +18,7 @@ from palimpsest.models._network import task_positions
 from palimpsest.plan.matrix import matrix_of_run
 from palimpsest.training.checkpoint import read_checkpoint
 from palimpsest.training.exact import be_exact
+from palimpsest.training.flops import counted
 from palimpsest.training.learner import network_of
 from palimpsest.training.predicting import Choice, choose, masks, prediction_context
 from palimpsest.training.stages import checkpoint_of, read_record
@@ -28,24 +29,26 @@ Columns = dict[str, Any]
 
 def evaluate_run(job: Job, run: str, spec: dict[str, Any]) -> None:
     """Write `predictions.parquet` and `matrix.parquet` of a run; stages after its end have no rows."""
-    predictions = predict(job, run, spec, [stage["stage"] for stage in spec["stages"]])
+    predictions, flops = predict(job, run, spec, [stage["stage"] for stage in spec["stages"]])
     job.write_table(f"evaluation/{run}/predictions.parquet", "predictions", predictions)
-    counted = predictions.to_batches(max_chunksize=ROWS_AT_ONCE)
-    job.write_table(f"evaluation/{run}/matrix.parquet", "matrix", matrix_of_run(counted, spec))
+    batches = predictions.to_batches(max_chunksize=ROWS_AT_ONCE)
+    job.write_table(f"evaluation/{run}/matrix.parquet", "matrix", matrix_of_run(batches, spec), flops=flops)
 
 
-def predict(job: Job, run: str, spec: dict[str, Any], numbers: Sequence[int]) -> pa.Table:
-    """Rows of the table `predictions` for some stages of a run, as far as they are complete."""
+def predict(job: Job, run: str, spec: dict[str, Any], numbers: Sequence[int]) -> tuple[pa.Table, int]:
+    """Rows of the table `predictions` for some stages of a run, as far as they are complete, and what they cost."""
     samples = _TestSamples(job, spec)
     be_exact(spec["numerics"]["threads"])
     method = as_told(load_method(spec["method"], spec["hyperparameters"], "the run's specification"), spec)
     schema = TABLES["predictions"].schema
-    tables = [schema.empty_table()]
+    tables, flops = [schema.empty_table()], 0
     for stage in (stage for stage in spec["stages"] if stage["stage"] in numbers):
         if read_record(job, f"runs/{run}", stage["stage"])["status"] == "complete":
             content = read_checkpoint(job, checkpoint_of(f"runs/{run}", stage["stage"]))
-            tables.append(pa.table(_predict(spec, stage, method, content, samples), schema=schema))
-    return pa.concat_tables(tables)
+            columns, cost = _predict(spec, stage, method, content, samples)
+            tables.append(pa.table(columns, schema=schema))
+            flops += cost
+    return pa.concat_tables(tables), flops
 
 
 class _TestSamples:
@@ -69,18 +72,23 @@ class _TestSamples:
 @torch.no_grad()
 def _predict(
     spec: dict[str, Any], stage: dict[str, Any], method: Method, content: dict[str, Any], samples: _TestSamples
-) -> Columns:
+) -> tuple[Columns, int]:
+    """Columns of the predictions after one stage, and their FLOPs: counted on one batch of each size."""
     model = network_of(spec, stage, method)
     model.load_state_dict(content["model"])
     model.eval()
     context, told = prediction_context(spec, stage, model), spec["protocol"] == "task_incremental"
     size = spec["numerics"]["evaluation_batch_size"]
-    scores = torch.cat(
-        [
-            method.predict(context, content["method"], inputs, tasks if told else None)
-            for inputs, tasks in samples.batches(size)
-        ]
-    )
+    found, of_size, flops = [], {}, 0
+    for inputs, tasks in samples.batches(size):
+        arguments = (context, content["method"], inputs, tasks if told else None)
+        if len(inputs) in of_size:
+            found.append(method.predict(*arguments))
+        else:
+            scores, of_size[len(inputs)] = counted(method.predict, *arguments)
+            found.append(scores)
+        flops += of_size[len(inputs)]
+    scores = torch.cat(found)
     choices = {
         protocol: choose(scores, samples.labels, samples.tasks, mask) for protocol, mask in masks(spec, stage).items()
     }
@@ -94,7 +102,7 @@ def _predict(
         "predicted_in_task": _chosen(in_task),
         "label_log_probability": _finite(own.log_probability),
         "label_log_probability_in_task": _finite(in_task.log_probability),
-    }
+    }, flops
 
 
 def _chosen(choice: Choice) -> pa.Array:

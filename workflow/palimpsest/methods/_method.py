@@ -147,6 +147,21 @@ def check_benchmark(method: Method, facts: Facts) -> None:
             module.check(method.hyperparameters[part], facts)
 
 
+def memory_bytes(method: Method, facts: Facts) -> int:
+    """Bytes that the parts declare to store at most beside copies of weights.
+
+    A part says it by a function `memory_need(hyperparameters, facts)` in its file, or by a hyperparameter
+    `buffer_bytes`.
+    """
+    return sum(_memory_of(module, method.hyperparameters[part], facts) for part, module in method.parts.items())
+
+
+def _memory_of(module: ModuleType, hyperparameters: BaseModel, facts: Facts) -> int:
+    if hasattr(module, "memory_need"):
+        return module.memory_need(hyperparameters, facts)
+    return getattr(hyperparameters, "buffer_bytes", 0)
+
+
 def _check_composition(names: list[str], parts: dict[str, ModuleType], where: str) -> None:
     clashes = [hook for hook in EXCLUSIVE if sum(hasattr(module, hook) for module in parts.values()) > 1]
     schedules = {module.DECLARATION.schedule for module in parts.values()}

@@ -13,6 +13,7 @@ from palimpsest.core.catalog import Catalog
 from palimpsest.core.errors import LockError, StudyError
 from palimpsest.core.hashing import canonical_json, hash_json
 from palimpsest.core.matrix import read_as
+from palimpsest.plan.budgets import limits
 from palimpsest.plan.probing import NOTHING, Recording, tables_of
 from palimpsest.plan.schedule import stages
 
@@ -49,13 +50,14 @@ def shared_spec(plan: dict[str, Any], key: str) -> Spec:
         "training_mask": study["training_mask"],
         "evaluation_mask": study["evaluation_mask"],
         "model": {**study["model"], "options": plan["model"]["options"]},
-        "training": study["training"],
+        "training": {name: value for name, value in study["training"].items() if value is not None},
         "numerics": study["numerics"],
         "method": method["method"],
         "hyperparameters": method["hyperparameters"],
         "schedule": method["schedule"],
         "joint": study["references"]["joint"] if method["schedule"] == "joint" else None,
         # Only where it changes what a run does: other specifications keep their hash.
+        **({"budgets": limits(plan, key)} if limits(plan, key) else {}),
         **({"boundaries": "hidden"} if method["role"] == "method" and study["boundaries"] == "hidden" else {}),
     }
     return json.loads(canonical_json(told))

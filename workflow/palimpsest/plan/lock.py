@@ -11,6 +11,7 @@ from palimpsest.core.errors import LockError, StudyError
 from palimpsest.core.hashing import hash_json
 from palimpsest.core.matrix import read_as
 from palimpsest.plan import orders as task_orders
+from palimpsest.plan.budgets import require_within_budgets
 from palimpsest.plan.gates import read_gate, require_gate
 from palimpsest.plan.grid import REFERENCES, Grid, complete_spec, shared_spec
 from palimpsest.plan.journal import of_workflows, read_journal
@@ -79,7 +80,8 @@ def make_lock(study: Study, file: YamlFile, describe: Describe) -> Plan:
     }
     plan["units"] = _units(study, file, orders, list(benchmark["tasks"]))
     plan["runs"] = list(_runs(plan))
-    _check_recording(study, file, benchmark["tasks"])
+    _check_validation(study, file, benchmark["tasks"])
+    require_within_budgets(plan, file)
     _check_boundaries(study, file, plan["methods"])
     _check_comparisons(study, file, describe, benchmark["tasks"])
     _check_gates(study, file)
@@ -267,16 +269,18 @@ def _is_one_value(index: str | None, given: int | None, n_stages: int) -> bool:
     return given >= 0 if index != "k" else 1 <= given <= n_stages
 
 
-def _check_recording(study: Study, file: YamlFile, tasks: dict[str, dict[str, Any]]) -> None:
-    """Refuse probes on samples that there are not."""
+def _check_validation(study: Study, file: YamlFile, tasks: dict[str, dict[str, Any]]) -> None:
+    """Refuse to look at validation samples that there are not."""
     without = [task for task, facts in tasks.items() if not facts["n_validation"]]
-    if study.probes is not None and study.probes.split == "validation" and without:
+    places = [("probes", "split")] if study.probes is not None and study.probes.split == "validation" else []
+    places += [("training", "early_stop")] if study.training.early_stop is not None else []
+    if places and without:
         raise StudyError(
-            "probes on validation samples of a task that has none",
-            where=file.where(("probes", "split")),
+            f"{places[0][0]} on validation samples of a task that has none",
+            where=file.where(places[0]),
             expected="validation samples of every task",
             got=f"none of {', '.join(without)}",
-            next="set samples for validation aside, or probe the test samples",
+            next="set samples for validation aside, or do without",
         )
 
 

@@ -68,6 +68,20 @@ class Model(Section):
     )
 
 
+class EarlyStop(Section):
+    """When a stage stops before its last epoch: on validation samples alone, of the tasks that it trains on."""
+
+    on: Literal["loss", "accuracy"] = Field(
+        description="Mean −log p of the labels in nats, which is to fall, or accuracy as a fraction, which is to rise; "
+        "under the study's own protocol, after each epoch.",
+        examples=["loss"],
+    )
+    patience: PositiveInt = Field(description="Epochs in a row without an improvement, then it stops.", examples=[3])
+    min_delta: NotNegative = Field(
+        0.0, description="What counts as an improvement: more than so much better than the best so far."
+    )
+
+
 class Training(Section):
     """How every run trains on one task; the same for all methods."""
 
@@ -80,7 +94,24 @@ class Training(Section):
     )
     reset_optimizer: bool = Field(True, description="Start each stage with a fresh optimizer state.")
     batch_size: PositiveInt = Field(description="New samples per step (the last batch may be smaller).", examples=[10])
-    epochs: PositiveInt = Field(description="Passes over each task's training samples.", examples=[3])
+    epochs: PositiveInt = Field(description="Passes over each task's training samples, at most.", examples=[3])
+    steps: PositiveInt | None = Field(
+        None,
+        description="Steps of each stage, however many samples its task has; a task that cannot give so many within "
+        "`epochs` passes ends the run as `data`. All passes if left out.",
+        examples=[1000],
+    )
+    early_stop: EarlyStop | None = Field(
+        None,
+        description="Rule by which a stage may stop early. The run goes on with the next task, from the weights of its "
+        "last epoch, and counts as complete.",
+    )
+
+    @model_validator(mode="after")
+    def _early_stop_can_stop(self) -> Training:
+        if self.early_stop is not None and self.early_stop.patience >= self.epochs:
+            raise ValueError(f"a patience of {self.early_stop.patience} never stops a stage of {self.epochs} epochs")
+        return self
 
     @model_validator(mode="after")
     def _momentum_is_for_sgd(self) -> Training:
@@ -151,6 +182,29 @@ class Design(Section):
         return self
 
 
+class Budgets(Section):
+    """What a run of a method may use at most; one that would use more ends there, as `resource`."""
+
+    steps: PositiveInt | None = Field(None, description="Optimizer steps of a run.", examples=[20000])
+    samples: PositiveInt | None = Field(
+        None, description="New samples that a run is trained on, each time that it is.", examples=[200000]
+    )
+    flops: PositiveInt | None = Field(
+        None,
+        description="FLOPs of training, a method's work between tasks included; not of probes and evaluation.",
+        examples=[1000000000000],
+    )
+    memory_bytes: Annotated[int, Field(ge=0)] | None = Field(
+        None,
+        description="Bytes of what a method stores of samples: inputs, labels, task ids, logits, gradients, whatever "
+        "is no copy of weights. A method that declares to need more is refused when the plan is locked.",
+        examples=[157000],
+    )
+    method_bytes: Annotated[int, Field(ge=0)] | None = Field(
+        None, description="Bytes of all that a method keeps beside the network, copies of weights included."
+    )
+
+
 class Method(Section):
     """One method of the comparison: a file in `workflow/palimpsest/methods/`, or several joined by `+`."""
 
@@ -162,6 +216,7 @@ class Method(Section):
         description="Hyperparameters that the method's file declares; for `a+b` one mapping for each part.",
         examples=[{"strength": 30.0}],
     )
+    budgets: Budgets | None = Field(None, description="Budgets of this method, over those of the study.")
 
 
 class References(Section):
@@ -371,6 +426,7 @@ class Study(Section):
     design: Design
     methods: dict[Name, Method] = Field(min_length=1, description="The methods, each under a key of its own.")
     references: References = Field(default_factory=References)
+    budgets: Budgets = Field(default_factory=Budgets, description="Of every method's runs; references have none.")
     probes: Probes | None = Field(None, description="Probes of the methods' runs while they train; none if left out.")
     prequential: bool = Field(
         False,

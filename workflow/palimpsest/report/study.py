@@ -14,8 +14,18 @@ from palimpsest.core.numbers import is_missing
 from palimpsest.report.history import read_history
 
 Row = dict[str, Any]
-# The columns of the table `costs` that are costs, in the order of the page.
-COSTS = ("flops_mean", "steps_mean", "parameters", "method_bytes_max")
+# The columns of the table `costs` that the page prints, each with heading and unit, in its order.
+COSTS = {
+    "flops_mean": ("training", "FLOPs per run"),
+    "flops_replayed_mean": ("of it replay", "FLOPs per run"),
+    "flops_method_mean": ("method's own", "FLOPs per run"),
+    "flops_evaluation_mean": ("evaluation", "FLOPs per run"),
+    "steps_mean": ("training", "steps per run"),
+    "parameters": ("model", "parameters"),
+    "parameters_added": ("of them added", "parameters"),
+    "memory_bytes_max": ("stored", "bytes"),
+    "copies_bytes_max": ("copies of weights", "bytes"),
+}
 
 
 @dataclass(frozen=True)

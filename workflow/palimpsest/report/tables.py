@@ -11,7 +11,7 @@ from palimpsest.core.tables import TABLES
 from palimpsest.report import wording
 from palimpsest.report.escape import csv_cell, latex
 from palimpsest.report.results import Estimate, Result, Results
-from palimpsest.report.study import COSTS, Row, Study
+from palimpsest.report.study import Row, Study
 from palimpsest.statistics.wording import bounds, quantity
 
 Cell = str | float | None
@@ -121,7 +121,7 @@ def stages_csv(study: Study) -> bytes:
 
 def costs_csv(study: Study) -> bytes:
     """What training cost, counted, one row per method."""
-    columns = ("method", "n", *COSTS, "flops_probing_mean")
+    columns = TABLES["costs"].schema.names
     return csv_bytes(columns, [[row[column] for column in columns] for row in study.costs])
 
 

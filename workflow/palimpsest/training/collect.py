@@ -9,6 +9,7 @@ import pyarrow as pa
 from palimpsest.core.artifact import Job, remove_artifact
 from palimpsest.core.attempts import read_attempts
 from palimpsest.core.tables import TABLES
+from palimpsest.plan.outcome import outcome_of
 from palimpsest.plan.probing import RECORDED, Recording
 from palimpsest.training.stages import Record, read_record
 
@@ -25,17 +26,8 @@ def collect_run(job: Job, run: str, numbers: list[int], recording: Recording) ->
             job.write_table(f"{folder}/{name}.parquet", name, _of_stages(job, folder, records, name))
         else:
             remove_artifact(job.study, f"{folder}/{name}.parquet")
-    # The stages of a reference may be independent of one another: one that ended counts, wherever it stands.
-    outcome = next((record for record in records if record["status"] == "ended"), records[-1])
     job.write_table(
-        f"{folder}/outcome.parquet",
-        "outcome",
-        {
-            "status": [outcome["status"]],
-            "stage": [outcome["ended_in"] or outcome["stage"]],
-            "step": [outcome["step"]],
-            "reason": [outcome["reason"]],
-        },
+        f"{folder}/outcome.parquet", "outcome", {name: [value] for name, value in outcome_of(records).items()}
     )
     job.write_telemetry(f"telemetry/{run}.parquet", "telemetry", _attempts(job, run))
 

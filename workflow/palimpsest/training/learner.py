@@ -15,6 +15,8 @@ from palimpsest.models._initial import reset_outputs, set_initial_weights
 from palimpsest.models._network import SharedHead, new_network, task_positions
 from palimpsest.plan.schedule import ancestry, earlier_tasks, seen_tasks
 
+COUNTERS = ("step", "samples_seen", "first_step", "flops")
+
 
 @dataclass
 class Learner:
@@ -27,6 +29,7 @@ class Learner:
         epoch, batch: the sampler's position within the stage: the next batch to train on.
         step, samples_seen: optimizer steps and new samples since the run began.
         first_step: optimizer steps before the current stage.
+        flops: of training since the run began, a method's work between tasks included.
     """
 
     model: nn.Module
@@ -38,6 +41,7 @@ class Learner:
     step: int = 0
     samples_seen: int = 0
     first_step: int = 0
+    flops: int = 0
 
     def content(self) -> dict[str, Any]:
         """Everything, as a nested dict of tensors and plain values."""
@@ -47,7 +51,7 @@ class Learner:
             "scheduler": _plain(self.scheduler.state_dict()),
             "method": self.method,
             "sampler": {"epoch": self.epoch, "batch": self.batch},
-            "counters": {"step": self.step, "samples_seen": self.samples_seen, "first_step": self.first_step},
+            "counters": {name: torch.tensor(getattr(self, name)) for name in COUNTERS},
         }
 
     def begin_from(self, content: dict[str, Any], *, with_optimizer: bool) -> None:
@@ -73,8 +77,8 @@ class Learner:
     def _take_over(self, content: dict[str, Any], *, with_optimizer: bool) -> None:
         self.model.load_state_dict(content["model"])
         self.method = content["method"]
-        counters = content["counters"]
-        self.step, self.samples_seen, self.first_step = (counters[k] for k in ("step", "samples_seen", "first_step"))
+        for name in COUNTERS:
+            setattr(self, name, content["counters"][name].item())
         if with_optimizer:
             self.optimizer.load_state_dict(_optimizer_state(content["optimizer"], self.model, self.optimizer))
 
@@ -104,6 +108,12 @@ def network_of(spec: dict[str, Any], stage: dict[str, Any], method: Method) -> n
     )
     with torch.random.fork_rng(devices=[]):
         return method.network(structure, new_network(spec, seen))
+
+
+def plain_network(spec: dict[str, Any], stage: dict[str, Any]) -> nn.Module:
+    """The network of a stage as it would be without the method."""
+    with torch.random.fork_rng(devices=[]):
+        return new_network(spec, seen_tasks(spec["stages"], stage))
 
 
 def fresh_learner(spec: dict[str, Any], stage: dict[str, Any], method: Method, n_steps: int) -> Learner:

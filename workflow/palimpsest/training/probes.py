@@ -73,7 +73,7 @@ class Probes:
         self.size = spec["numerics"]["evaluation_batch_size"]
         # A union is named by its tasks in order: the newest one is the last.
         tasks = list(spec["tasks"]) if section["tasks"] == "all" else stage["tasks"][-1:]
-        self.held_out = _held_out(job, spec, tasks, section)
+        self.held_out = held_out(job, spec, tasks, section)
         self.members = {
             (protocol, task, group): members
             for protocol in read_as(spec["protocol"])
@@ -87,7 +87,7 @@ class Probes:
         """Probe after `batch` mini-batches of the stage, if the schedule says so (`plan.probing.is_due`)."""
         if not is_due(self.section, batch, before, seen):
             return
-        found = {task: held_out.predict(self.predictor, self.size) for task, held_out in self.held_out.items()}
+        found = {task: samples.predict(self.predictor, self.size) for task, samples in self.held_out.items()}
         counts = [
             found[task][protocol][members].counts(self.held_out[task].labels[members])
             for (protocol, task, _), members in self.members.items()
@@ -111,7 +111,7 @@ class Probes:
         return {name: [row[at] for row in rows] for at, name in enumerate(TABLES["probes"].schema.names)}
 
 
-def _held_out(job: Job, spec: dict[str, Any], tasks: list[str], section: dict[str, Any]) -> dict[str, HeldOut]:
+def held_out(job: Job, spec: dict[str, Any], tasks: list[str], section: dict[str, Any]) -> dict[str, HeldOut]:
     """Samples of each task; at most so many as the section asks for, the same ones for all methods and orders."""
     table, inputs = read_samples(job)
     labels, positions, found = table["label"].to_numpy().astype(np.int64), task_positions(spec["tasks"]), {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
@@ -21,9 +22,11 @@ from palimpsest.methods._method import Method, load_method
 from palimpsest.models._network import task_positions
 from palimpsest.plan.probing import Recording
 from palimpsest.plan.schedule import earlier_tasks
+from palimpsest.training.budget import Budget, kept_bytes
 from palimpsest.training.checkpoint import lists_of, read_checkpoint, tensors_of, write_checkpoint
+from palimpsest.training.early_stop import EarlyStop
 from palimpsest.training.exact import be_exact
-from palimpsest.training.learner import Learner, fresh_learner, network_of
+from palimpsest.training.learner import Learner, fresh_learner, network_of, plain_network
 from palimpsest.training.loop import Trained, train_stage
 from palimpsest.training.outputs import task_of_output, visible_outputs
 from palimpsest.training.recorder import Recorder
@@ -66,11 +69,12 @@ def train_one_stage(
     be_exact(spec["numerics"]["threads"])
     method = as_told(load_method(spec["method"], spec["hyperparameters"], "the run's specification"), spec)
     samples = _Samples(job, spec, stage)
-    learner = fresh_learner(spec, stage, method, spec["training"]["epochs"] * _steps_of_epoch(spec, len(samples)))
+    learner = fresh_learner(spec, stage, method, _steps_of_stage(spec, len(samples)))
     context = _context(spec, stage, method, learner, samples)
     resume = Resume(job.study, run, stage["stage"], key, say)
     recorder = Recorder(job, spec, stage, recording, learner, method, context.epoch_steps, notes.aside)
-    trained = _begin(job, run, spec, stage, learner, method, context, resume, recorder)
+    early_stop = EarlyStop(job, spec, stage, learner, method)
+    trained = _begin(job, run, spec, stage, learner, method, context, resume, (recorder, early_stop))
     if trained.begun:
         notes.resumed(learner.step)
 
@@ -78,24 +82,31 @@ def train_one_stage(
         recorder.after_step()
         wish = ask()
         if wish != "go":
-            resume.keep({**learner.content(), "trained": _content(trained), "recorded": recorder.content()})
+            aside = {"recorded": recorder.content(), "early_stop": early_stop.content()}
+            resume.keep({**learner.content(), "trained": _content(trained), **aside})
         if wish == "stop":
             raise StoppedError(f"stage {stage['stage']} stopped after step {learner.step}; start again to go on")
 
-    def after_epoch() -> None:
+    def after_epoch() -> str | None:
         say(f"stage {stage['stage']} ({stage['task']}): epoch {learner.epoch} of {spec['training']['epochs']}")
+        return early_stop.after_epoch() if learner.epoch < spec["training"]["epochs"] else None
 
+    budget = Budget(spec.get("budgets", {}), _bytes_of_earlier(spec, stage, samples))
     moments = (recorder.before_step, after_step, after_epoch)
-    train_stage(learner, method, context, spec["training"], spec["seed"], trained, *moments)
+    train_stage(learner, method, context, spec["training"], spec["seed"], budget, trained, *moments)
     if trained.status == "complete" and not _finite(learner):
-        trained.status, trained.reason = "ended", f"numerical: a weight is not finite after step {learner.step}"
+        trained.end(f"numerical: a weight is not finite after step {learner.step}")
     files = _write_files(job, f"runs/{run}", stage["stage"], learner, trained, recorder)
     outcome = {
         "status": trained.status,
         "ended_in": stage["stage"] if trained.status == "ended" else None,
         "step": learner.step,
         "reason": trained.reason,
-        "counted": _counted(learner, trained) | {"flops_probing": recorder.predictor.flops},
+        "counted": _counted(learner, trained)
+        | kept_bytes(learner, budget.samples_bytes)
+        | {"parameters_added": _n_parameters(learner.model) - _n_parameters(plain_network(spec, stage))}
+        | {"flops_probing": recorder.predictor.flops, "flops_validation": early_stop.flops},
+        **({"validation": [None if math.isnan(v) else v for v in early_stop.values]} if early_stop.rule else {}),
     }
     return outcome, files
 
@@ -109,7 +120,7 @@ def _begin(
     method: Method,
     context: Context,
     resume: Resume,
-    recorder: Recorder,
+    aside: tuple[Recorder, EarlyStop],
 ) -> Trained:
     """Bring the learner to where the stage begins, or to where a killed attempt left it."""
     if stage["parent"] is None:
@@ -123,21 +134,29 @@ def _begin(
     if left is None:
         return Trained()
     learner.resume_from(left)
-    recorder.restore(left["recorded"])
+    for part, name in zip(aside, ("recorded", "early_stop"), strict=True):
+        part.restore(left[name])
     resume.say(f"stage {stage['stage']}: resumed after step {learner.step}")
     return _trained(left["trained"])
 
 
 def _content(trained: Trained) -> dict[str, Any]:
-    """The steps so far, for a resume file: numbers as tensors, and the name of the task once."""
+    """The steps so far and their costs, for a resume file: numbers as tensors, and the name of the task once."""
     columns = dict(trained.steps)
     (task,) = set(columns.pop("task"))
-    return {"task": task, "steps": tensors_of(columns)}
+    flops = {"stage": trained.flops, **trained.known}
+    return {
+        "task": task,
+        "steps": tensors_of(columns),
+        "flops": {of: {name: torch.tensor(n) for name, n in costs.items()} for of, costs in flops.items()},
+    }
 
 
 def _trained(content: dict[str, Any]) -> Trained:
     columns = lists_of(content["steps"])
-    return Trained(steps={**columns, "task": [content["task"]] * len(columns["step"])})
+    known = {of: {name: n.item() for name, n in costs.items()} for of, costs in content["flops"].items()}
+    steps = {**columns, "task": [content["task"]] * len(columns["step"])}
+    return Trained(steps=steps, flops=known.pop("stage"), known=known)
 
 
 class _Samples:
@@ -182,7 +201,7 @@ def _context(
         n_samples=len(samples),
         samples=samples,
         initial=lambda: network_of(spec, stage, method).state_dict(),
-        n_steps=spec["training"]["epochs"] * _steps_of_epoch(spec, len(samples)),
+        n_steps=_steps_of_stage(spec, len(samples)),
         epoch_steps=_steps_of_epoch(spec, len(samples)),
     )
 
@@ -198,26 +217,41 @@ def _write_files(
     return {Path(path).name: digest for path, digest in files.items()}
 
 
-def _counted(learner: Learner, trained: Trained) -> dict[str, int]:
-    """What the stage cost, counted: steps, FLOPs, parameters, bytes of the method's state."""
+def _counted(learner: Learner, trained: Trained) -> dict[str, int | float]:
+    """What the stage cost, counted: steps, FLOPs by what was done, parameters."""
+    flops = {"steps": sum(trained.steps["flops"]), **trained.flops}
     return {
         "steps": len(trained.steps["step"]),
         "samples_seen": learner.samples_seen,
-        "flops_steps": sum(trained.steps["flops"]),
-        "flops_after_task": trained.flops_after_task,
-        "parameters": sum(p.numel() for p in learner.model.parameters()),
-        "method_bytes": _bytes(learner.method),
+        **{f"flops_{name}": _exact(n) for name, n in flops.items()},
+        "parameters": _n_parameters(learner.model),
     }
 
 
-def _bytes(state: Any) -> int:
-    if isinstance(state, torch.Tensor):
-        return state.nbytes
-    return sum(_bytes(value) for value in state.values()) if isinstance(state, dict) else 0
+def _exact(n: int) -> int | float:
+    """A count as JSON can hold it: from 2⁵³ on, the nearest floating-point number."""
+    return n if n < 2**53 else float(n)
+
+
+def _n_parameters(model: torch.nn.Module) -> int:
+    return sum(p.numel() for p in model.parameters())
+
+
+def _bytes_of_earlier(spec: dict[str, Any], stage: dict[str, Any], samples: _Samples) -> int:
+    """Bytes of the samples of earlier tasks on which the stage trains again, as they were stored to that end."""
+    if stage["parent"] is None or len(stage["tasks"]) == 1:
+        return 0
+    newest = task_positions(spec["tasks"])[stage["tasks"][-1]]
+    inputs = spec["inputs"]
+    return int((samples.tasks != newest).sum()) * (inputs["sample_bytes"] + inputs["label_bytes"])
 
 
 def _finite(learner: Learner) -> bool:
     return all(bool(torch.isfinite(p).all()) for p in learner.model.parameters())
+
+
+def _steps_of_stage(spec: dict[str, Any], n_samples: int) -> int:
+    return spec["training"].get("steps", spec["training"]["epochs"] * _steps_of_epoch(spec, n_samples))
 
 
 def _steps_of_epoch(spec: dict[str, Any], n_samples: int) -> int:

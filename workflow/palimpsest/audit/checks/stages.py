@@ -14,6 +14,7 @@ from palimpsest.audit.finding import Finding, guarded
 from palimpsest.core.artifact import hash_content
 from palimpsest.core.progress import Track
 from palimpsest.plan.grid import Run
+from palimpsest.plan.outcome import outcome_of
 
 # Of a table that the stages write one piece each, and that is collected whole.
 _PIECE = re.compile(r"stage-\d+\.(\w+)\.parquet")
@@ -72,13 +73,10 @@ def _steps(chain: Chain, path: str, record: dict[str, Any]) -> Iterator[Finding]
 
 
 def _outcome(chain: Chain, run: Run, records: Sequence[dict[str, Any]]) -> Iterator[Finding]:
-    """The outcome of a run is that of the first stage that ended, else of the last one."""
     path = f"runs/{run.run}/outcome.parquet"
     if not chain.is_sound(path):
         return
-    end = next((record for record in records if record["status"] == "ended"), records[-1])
-    expected = {"status": end["status"], "stage": end["ended_in"] or end["stage"], "step": end["step"]}
-    expected["reason"] = end["reason"]
+    expected = outcome_of(records)
     found = pq.ParquetFile(chain.study / path).read().to_pylist()
     if found != [expected]:
         yield Finding(path, "it does not follow from the records of the stages", str(expected), str(found))

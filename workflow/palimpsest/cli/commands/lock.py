@@ -20,6 +20,7 @@ def command(
     """Write config/NAME.lock.json: the whole plan with its hash, to be committed before the first run."""
     from palimpsest.cli.describe import Catalogs
     from palimpsest.cli.history import append
+    from palimpsest.plan.budgets import too_small
     from palimpsest.plan.journal import journal_path
     from palimpsest.plan.lock import lock_path, make_lock, refuse_second_plan
     from palimpsest.plan.study import read_study
@@ -38,6 +39,8 @@ def command(
     append(journal, "locked", plan["hash"])
     print(f"{path} written; commit it, and {journal.name} beside it, before the first run")
     print(plan["balance"])
+    for line in too_small(plan):
+        print(line)
     print(f"{len(plan['runs'])} runs of {len(plan['methods'])} methods and references; plan {plan['hash'][:12]}")
     _tell_power(study, read, plan)
 
