@@ -13,6 +13,7 @@ import torch
 from palimpsest.methods import METHODS
 from palimpsest.methods._declaration import Declaration
 from palimpsest.methods._hooks import HOOKS
+from palimpsest.methods._method import load_method, memory_bytes
 from palimpsest.plan.grid import REFERENCES
 from palimpsest.training.checkpoint import decode, encode
 from tiny import (
@@ -32,6 +33,12 @@ from tiny import (
 
 NAMES = METHODS.names()
 COMPOSITIONS = ["replay+ewc", "ewc+replay"]
+
+
+def stores_samples(name: str) -> bool:
+    """Whether a method keeps samples of its own choice: one that trains on earlier tasks again stores all of them."""
+    declared = [METHODS.load(part, "").DECLARATION for part in name.split("+")]
+    return any(d.stores_raw_data and d.schedule == "sequential" for d in declared)
 
 
 @pytest.fixture(scope="module")
@@ -195,6 +202,21 @@ def test_what_is_declared_of_raw_data_is_true(study, name):
     tensors = [v for _, v in leaves(state) if isinstance(v, torch.Tensor) and v.dtype == torch.uint8 and v.numel()]
     stores = any(tuple(v.shape[1:]) == SHAPE for v in tensors)
     assert declared.stores_raw_data or not stores
+
+
+@pytest.mark.parametrize("name", [n for n in [*NAMES, *COMPOSITIONS] if stores_samples(n)])
+def test_stored_samples_stay_within_what_is_declared(study, name):
+    """Under a budget of just what its file declares to need, a method that stores samples runs to its end.
+
+    The budget is asked for after every step, and takes all that is no copy of weights.
+    """
+    told = spec(name)
+    need = memory_bytes(load_method(told["method"], told["hyperparameters"], ""), told["inputs"])
+    assert need > 0, "a hyperparameter `buffer_bytes`, or a function `memory_need`, says what it stores"
+    train(study, told | {"budgets": {"memory_bytes": need}}, f"{name}-budget/s0-o0")
+    last = record(study, told["stages"][-1]["stage"], f"{name}-budget/s0-o0")
+    assert last["status"] == "complete", last["reason"]
+    assert 0 < last["counted"]["memory_bytes"] <= need
 
 
 def test_declarations_of_parts_add_up():

@@ -99,7 +99,8 @@ def test_test_samples_stop_nothing(stopped, data, tmp_path) -> None:
     """Other test samples, the same training and validation samples: the same weights and stops."""
     study = new_study(tmp_path, n_validation=4)
     job = Job(study, "data", "", "")
-    table, inputs = read_samples(job)
+    table, _ = read_samples(job)
+    inputs = np.load(study / INPUTS)
     changed = np.where(np.array(table["split"].to_pylist())[:, None, None] == "test", 255 - inputs, inputs)
     buffer = io.BytesIO()
     np.save(buffer, changed)

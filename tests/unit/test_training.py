@@ -251,6 +251,40 @@ def test_replayed_samples_cost_flops(study):
     assert [row["flops"] for row in step_rows(study, 1, "flops-replay/s0-o0")][:5] == expected
 
 
+def test_flops_are_told_apart(study):
+    """Forwards and backwards, and of both together the share of replayed samples: as worked by hand."""
+    train(study, spec_of("replay", METHODS["replay"]), "flops-apart/s0-o0", [1, 2])
+    rows, counted = step_rows(study, 2, "flops-apart/s0-o0"), record(study, 2, "flops-apart/s0-o0")["counted"]
+    assert {row["replayed"] for row in rows} == {4}
+    widths, samples = [16, 8, 6], 2 * (7 + 7 + 7 + 1) + 8 * 4
+    assert counted["flops_forward"] == 2 * samples * (16 * 8 + 8 * 6)
+    assert counted["flops_forward"] + counted["flops_backward"] == step_flops(samples, widths)
+    assert counted["flops_replayed"] == step_flops(8 * 4, widths)
+    assert counted["flops_steps"] == step_flops(samples, widths)
+
+
+def test_what_a_hook_multiplies_is_told_apart(monkeypatch, study):
+    """Work at the beginning of a task, in a projection, after each step and after the task: each under its own name."""
+
+    def with_work(*shape):
+        def hook(before, *arguments):
+            torch.ones(shape[0], shape[1]) @ torch.ones(shape[1], shape[2])
+            return before(*arguments)
+
+        return hook
+
+    hooks = {"begin_task": (2, 3, 4), "project": (3, 3, 3), "after_step": (5, 2, 1), "after_task": (7, 1, 1)}
+    override(monkeypatch, "finetune", **{name: with_work(*shape) for name, shape in hooks.items()})
+    train(study, spec_of(), "flops-hooks/s0-o0", [1])
+    counted = record(study, 1, "flops-hooks/s0-o0")["counted"]
+    once = {name: 2 * a * b * c for name, (a, b, c) in hooks.items()}
+    assert counted["flops_begin_task"] == once["begin_task"]
+    assert counted["flops_after_task"] == once["after_task"]
+    assert (counted["flops_project"], counted["flops_after_step"]) == (8 * once["project"], 8 * once["after_step"])
+    of_loss = counted["flops_forward"] + counted["flops_backward"]
+    assert counted["flops_steps"] == of_loss + counted["flops_project"] + counted["flops_after_step"]
+
+
 def test_a_penalty_with_a_matrix_product_costs_flops(monkeypatch, study):
     """What a penalty multiplies is counted with the step, forwards and backwards."""
 
