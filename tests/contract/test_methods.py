@@ -210,7 +210,7 @@ def test_stored_samples_stay_within_what_is_declared(study, name):
 
     The budget is asked for after every step, and takes all that is no copy of weights.
     """
-    told = spec(name)
+    told = run_of(name)
     need = memory_bytes(load_method(told["method"], told["hyperparameters"], ""), told["inputs"])
     assert need > 0, "a hyperparameter `buffer_bytes`, or a function `memory_need`, says what it stores"
     train(study, told | {"budgets": {"memory_bytes": need}}, f"{name}-budget/s0-o0")
