@@ -32,7 +32,7 @@ from tiny import (
 )
 
 NAMES = METHODS.names()
-COMPOSITIONS = ["replay+ewc", "ewc+replay"]
+COMPOSITIONS = ["replay+ewc", "ewc+replay", "derpp+si"]
 
 
 def stores_samples(name: str) -> bool:

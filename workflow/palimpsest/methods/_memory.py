@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from typing import Annotated
 
 import numpy as np
 import torch
+from pydantic import Field
 
 from palimpsest.methods._declaration import Facts, HyperparameterError
 from palimpsest.methods._hooks import Batch, Context, State
@@ -19,6 +21,19 @@ from palimpsest.methods._hooks import Batch, Context, State
 Extra = Mapping[str, tuple[tuple[int, ...], torch.dtype]]
 """Shape and type of what else is kept of each sample, by name."""
 STORED = "stored"
+
+BufferBytes = Annotated[
+    int,
+    Field(
+        ge=0,
+        description="Memory for stored samples, in bytes. Each costs its input and label as stored, its task where the "
+        "label does not tell it, and what else the method keeps of it. 0 stores none.",
+        examples=[157000],
+    ),
+]
+Replayed = Annotated[
+    int, Field(ge=1, description="Stored samples drawn for each step, as far as there are so many.", examples=[10])
+]
 
 
 def columns(facts: Facts, extra: Extra | None = None) -> dict[str, tuple[tuple[int, ...], torch.dtype]]:

@@ -28,14 +28,8 @@ class Hyperparameters(BaseModel):
     """Hyperparameters of `replay`."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
-    buffer_bytes: int = Field(
-        ge=0,
-        description="Memory for stored samples, in bytes: each costs its input as stored and its label. 0 stores none.",
-        examples=[157000],
-    )
-    replayed: int = Field(
-        ge=1, description="Stored samples added to each step, as far as there are so many.", examples=[10]
-    )
+    buffer_bytes: memory.BufferBytes
+    replayed: memory.Replayed
     storage: Literal["reservoir", "ring", "class_balanced"] = Field(
         "reservoir",
         description="Which samples are stored: all so far with equal chance; the last ones of each class of each task, "
