@@ -3,7 +3,7 @@
 It lies under `runs/METHOD/UNIT/.resume/`, named by its stage and its own SHA-256, and carries the key of what it
 belongs to: specification, program, environment, data, parent and kind of machine. It is written beside its predecessor,
 flushed and renamed, before the predecessor is removed. One that is torn, changed, or of something else is never loaded:
-it is moved to `telemetry/rejected/` and reported. A finished stage leaves none.
+it is moved to `telemetry/rejected/` and reported. A finished stage leaves none (`training.stages`).
 """
 
 from __future__ import annotations
@@ -56,13 +56,6 @@ class Resume:
         for older in self._files():
             if older != path:
                 older.unlink()
-
-    def remove(self) -> None:
-        """Remove what is left of this stage, temporary files of killed writers included."""
-        for path in [*self._files(), *self._folder.glob(f".stage-{self.stage}.*")]:
-            path.unlink()
-        if self._folder.is_dir() and not any(self._folder.iterdir()):
-            self._folder.rmdir()
 
     @property
     def _folder(self) -> Path:

@@ -165,10 +165,10 @@ def _bring(
     earlier = _kept(stage_job, folder, number, expected)
     if earlier is not None and earlier["recording"] == recording and _is_whole(stage_job, folder, earlier):
         stage_job.write_json(record_of(folder, number), earlier, kind="stage")
+        _remove_resume_files(job.study / folder, number)
         say(f"stage {number}: accepted as it stands")
         return
     with observe(number) as notes:
-        from palimpsest.training.resume import Resume
         from palimpsest.training.stage import train_one_stage
 
         key = hash_json(expected)
@@ -176,7 +176,16 @@ def _bring(
         if earlier is not None:
             require_same_run(stage_job.study / record_of(folder, number), earlier["files"], files)
         _write_record(stage_job, folder, number, spec, recording, outcome, files)
-        Resume(job.study, run, number, key, say).remove()
+        _remove_resume_files(job.study / folder, number)
+
+
+def _remove_resume_files(folder: Path, number: int) -> None:
+    """Remove what is left of a stage that is there, temporary files of killed writers included."""
+    place = folder / ".resume"
+    for path in [*place.glob(f"stage-{number}.*"), *place.glob(f".stage-{number}.*")]:
+        path.unlink()
+    if place.is_dir() and not any(place.iterdir()):
+        place.rmdir()
 
 
 def _parent(job: Job, folder: str, parent: int | None) -> Record | None:
