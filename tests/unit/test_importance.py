@@ -138,7 +138,7 @@ def test_the_path_integral_by_hand():
     now = linear(si.Hyperparameters(strength=0.5, damping=0.1), method="si")
     state, path = descend(si, now, si.begin_task(now, si.init(now)), 5)
     omega = -sum(g * (after - before) for before, g, after in path)
-    expected = omega / ((path[-1][2] - path[0][0]) ** 2 + 0.1)
+    expected = np.maximum(omega / ((path[-1][2] - path[0][0]) ** 2 + 0.1), 0)
     found = si.after_task(now, state)["importance"]["head.weight"]
     np.testing.assert_allclose(found, expected, rtol=2e-4, atol=1e-7)
 
@@ -151,14 +151,23 @@ def test_the_penalty_has_no_part_in_the_path():
     first = state["importance"]["head.weight"].double().numpy().copy()
     state, path = descend(si, now, si.begin_task(now, state), 5)
     omega = -sum(g * (after - before) for before, g, after in path)
-    expected = first + omega / ((path[-1][2] - path[0][0]) ** 2 + 0.1)
+    expected = np.maximum(first + omega / ((path[-1][2] - path[0][0]) ** 2 + 0.1), 0)
     assert any(np.abs(after - before).max() > 1e-4 for before, _, after in path)
     np.testing.assert_allclose(si.after_task(now, state)["importance"]["head.weight"], expected, rtol=1e-3, atol=1e-6)
 
 
+def test_no_importance_is_negative():
+    """A weight along whose path the loss rose gets an importance of 0, not a penalty that draws it away."""
+    now = linear(si.Hyperparameters(strength=1.0), method="si")
+    state = si.begin_task(now, si.init(now))
+    for path in state["path"].values():
+        path -= 1
+    assert all((value == 0).all() for value in si.after_task(now, state)["importance"].values())
+
+
 def test_the_walk_by_hand():
-    """Fisher and score after two intervals of two steps, α = 0.6, and their normalised sum, by NumPy."""
-    now = linear(rwalk.Hyperparameters(strength=1.0, fisher_rate=0.6, interval=2), method="rwalk")
+    """Fisher and score after two intervals of two steps, α = 0.6, ε = 10⁻⁶, and their normalised sum, by NumPy."""
+    now = linear(rwalk.Hyperparameters(strength=1.0, fisher_rate=0.6, interval=2, damping=1e-6), method="rwalk")
     state, path = descend(rwalk, now, rwalk.begin_task(now, rwalk.init(now)), 4)
     after_each = [p for _, _, p in path]
 
@@ -183,7 +192,7 @@ def test_the_walk_by_hand():
         newest = fisher_at(after_each[end], biases[end])
         fisher = newest if fisher is None else 0.6 * newest + 0.4 * fisher
         fall = -sum(g * (after - before) for before, g, after in path[end - 1 : end + 1])
-        score = score + np.maximum(fall, 0) / (0.5 * fisher * (after_each[end] - start) ** 2 + 1e-8)
+        score = score + np.maximum(fall, 0) / (0.5 * fisher * (after_each[end] - start) ** 2 + 1e-6)
         start = after_each[end]
     np.testing.assert_allclose(state["fisher"]["head.weight"], fisher, rtol=1e-4, atol=1e-8)
     np.testing.assert_allclose(state["now"]["score"]["head.weight"], score, rtol=2e-3)

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from palimpsest.methods import _quadratic as quadratic
 from palimpsest.methods._declaration import Declaration
-from palimpsest.methods._hooks import Batch, Context, State
+from palimpsest.methods._hooks import Context, State
 from palimpsest.methods._per_sample import mean_over_samples
 
 REFERENCE = (
@@ -36,11 +36,7 @@ def init(context: Context) -> State:
     return {"importance": {}, "anchor": {}}
 
 
-def penalty(context: Context, state: State, batch: Batch) -> torch.Tensor | None:
-    """λ Σ_i Ω_i (θ_i − θ*_i)²."""
-    if not state["importance"] or context.hyperparameters.strength == 0:
-        return None
-    return context.hyperparameters.strength * quadratic.penalty(context, (state["importance"], state["anchor"]))
+penalty = quadratic.around_last_weights
 
 
 def after_task(context: Context, state: State) -> State:

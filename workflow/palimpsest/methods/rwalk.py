@@ -23,8 +23,6 @@ REFERENCE = (
     "forgetting and intransigence, ECCV 2018, arXiv:1801.10112"
 )
 DECLARATION = Declaration(needs_task_boundaries=True)
-SMALLEST = 1e-8
-"""ε of the score."""
 
 
 class Hyperparameters(BaseModel):
@@ -33,6 +31,9 @@ class Hyperparameters(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
     strength: float = Field(ge=0, le=1e30, allow_inf_nan=False, description="λ, weight of the penalty.", examples=[1.0])
     fisher_rate: float = Field(0.9, gt=0, le=1, description="α, weight of the newest batch in the running Fisher.")
+    damping: float = Field(
+        1e-3, gt=0, le=1e30, allow_inf_nan=False, description="ε, which bounds the score of weights that hardly moved."
+    )
     interval: int = Field(10, ge=1, description="Steps between two updates of Fisher and score.")
 
 
@@ -53,21 +54,14 @@ def begin_task(context: Context, state: State) -> State:
     return {**state, "now": now}
 
 
-def penalty(context: Context, state: State, batch: Batch) -> torch.Tensor | None:
-    """λ Σ_i (F_i + s_i) (θ_i − θ*_i)²."""
-    if not state["importance"] or context.hyperparameters.strength == 0:
-        return None
-    return context.hyperparameters.strength * quadratic.penalty(context, (state["importance"], state["anchor"]))
+penalty = quadratic.around_last_weights
 
 
 def after_step(context: Context, state: State, batch: Batch, loss: Loss) -> State:
     """Sum up what each weight did; every `interval` steps update Fisher and score."""
-    told, now = context.hyperparameters, state["now"]
-    gradients = quadratic.own_gradients(context, state["importance"], state["anchor"], now["before"], told.strength)
-    here = quadratic.weights(context)
-    fall = {n: now["fall"][n] - gradients[n] * (here[n] - now["before"][n]) for n in gradients}
-    state = {**state, "now": {**now, "fall": fall, "before": here}}
-    due = context.stage_step % told.interval == 0 or context.stage_step == context.n_steps
+    now = state["now"]
+    quadratic.follow(context, state, now["fall"], now["before"])
+    due = context.stage_step % context.hyperparameters.interval == 0 or context.stage_step == context.n_steps
     return _updated(context, state, batch) if due else state
 
 
@@ -82,17 +76,17 @@ def after_task(context: Context, state: State) -> State:
 
 
 def _updated(context: Context, state: State, batch: Batch) -> State:
-    rate, now = context.hyperparameters.fisher_rate, state["now"]
+    told, now = context.hyperparameters, state["now"]
+    rate, old = told.fisher_rate, state["fisher"]
     newest = mean_over_samples(context, batch, log_probability, torch.square, batch.labels)
-    fisher = {n: rate * f + (1 - rate) * state["fisher"][n] if n in state["fisher"] else f for n, f in newest.items()}
-    way = {name: (weight - now["start"][name]).square() for name, weight in now["before"].items()}
-    score = {
-        name: value + now["fall"][name].clamp(min=0) / (fisher[name] * way[name] / 2 + SMALLEST)
-        for name, value in now["score"].items()
-    }
-    start = {name: weight.clone() for name, weight in now["before"].items()}
-    now = {**now, "score": score, "start": start, "fall": quadratic.zeros(context)}
-    return {**state, "fisher": {**state["fisher"], **fisher}, "now": now}
+    fisher = {n: rate * f + (1 - rate) * old[n] if n in old else f for n, f in newest.items()}
+    for name, start in now["start"].items():
+        here, fall = now["before"][name], now["fall"][name]
+        distance = fisher[name] * (here - start).square() / 2 + told.damping
+        now["score"][name] += fall.clamp(min=0) / distance
+        start.copy_(here)
+        fall.zero_()
+    return {**state, "fisher": {**old, **fisher}}
 
 
 def _normalised(values: quadratic.Weights) -> quadratic.Weights:

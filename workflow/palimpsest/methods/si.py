@@ -2,12 +2,12 @@
 
 Within a task ω_i = −Σ_steps g_i Δθ_i is summed, with g the gradient of the loss without the penalty at the weights
 before the step, and Δθ the step. After the task Ω_i grows by ω_i / ((θ_i − θ_i^start)² + ξ). The loss gets
-c Σ_i Ω_i (θ_i − θ*_i)²; θ* are the weights after the last task. Sums ω below 0 stay as they are, as in the paper.
+c Σ_i Ω_i (θ_i − θ*_i)²; θ* are the weights after the last task. An Ω_i below 0 counts as 0, as in the authors' program;
+it would draw the weight away from θ*_i.
 """
 
 from __future__ import annotations
 
-import torch
 from pydantic import BaseModel, ConfigDict, Field
 
 from palimpsest.methods import _quadratic as quadratic
@@ -43,25 +43,18 @@ def begin_task(context: Context, state: State) -> State:
     return {**state, "path": quadratic.zeros(context), "before": here, "start": {n: w.clone() for n, w in here.items()}}
 
 
-def penalty(context: Context, state: State, batch: Batch) -> torch.Tensor | None:
-    """c Σ_i Ω_i (θ_i − θ*_i)²."""
-    if not state["importance"] or context.hyperparameters.strength == 0:
-        return None
-    return context.hyperparameters.strength * quadratic.penalty(context, (state["importance"], state["anchor"]))
+penalty = quadratic.around_last_weights
 
 
 def after_step(context: Context, state: State, batch: Batch, loss: Loss) -> State:
     """ω_i falls by g_i Δθ_i."""
-    strength = context.hyperparameters.strength
-    gradients = quadratic.own_gradients(context, state["importance"], state["anchor"], state["before"], strength)
-    here = quadratic.weights(context)
-    path = {n: state["path"][n] - gradients[n] * (here[n] - state["before"][n]) for n in gradients}
-    return {**state, "path": path, "before": here}
+    quadratic.follow(context, state, state["path"], state["before"])
+    return state
 
 
 def after_task(context: Context, state: State) -> State:
     """Ω_i grows by ω_i / ((θ_i − θ_i^start)² + ξ)."""
     here, damping = quadratic.weights(context), context.hyperparameters.damping
     new = {n: path / ((here[n] - state["start"][n]).square() + damping) for n, path in state["path"].items()}
-    importance = quadratic.accumulate(state["importance"], new)
+    importance = {n: value.clamp(min=0) for n, value in quadratic.accumulate(state["importance"], new).items()}
     return {"importance": importance, "anchor": {**state["anchor"], **here}, "path": {}, "before": {}, "start": {}}
