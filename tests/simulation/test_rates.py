@@ -11,7 +11,7 @@ import pytest
 import simulate
 from palimpsest.metrics._evaluate import declaration
 from palimpsest.statistics.bootstrap import BCA_COVERAGE, CLUSTER_COVERAGE
-from palimpsest.statistics.compare import compare
+from palimpsest.statistics.comparisons import compare
 from palimpsest.statistics.intervals import NAIVE_COVERAGE
 from palimpsest.statistics.mixed import MIXED_COVERAGE
 from palimpsest.statistics.order_bootstrap import QUANTILE_COVERAGE

@@ -110,14 +110,31 @@ def test_names_from_a_file_stay_texts_in_every_output(call) -> None:
         (("metrics", "m.csv", "--n-total", "many"), "--n-total"),
         (("metrics", "m.csv", "--output", "out.xlsx"), ".csv, .json"),
         (("metrics", "--explain", "forgeting"), "'forgetting'"),
+        (("metrics", "m.csv", "--protocol", "class-incremental"), "class_incremental"),
+        (("metrics", "m.csv", "--percent"), "leave out --percent"),
+        (("metrics", "deep.json"), "no JSON"),
+        (("metrics", "folder.csv"), "a folder"),
         (("compare", "m.csv", "--a", "x", "--b", "y"), "method and unit"),
+        (("compare", "two.csv", "--a", "er", "--b", "er"), "another method than a"),
+        (("compare", "two.csv", "--a", "er", "--b", "ft", "--alpha", "5"), "between 0 and 1"),
+        (("compare", "two.csv", "--a", "er", "--b", "ft", "--margin", "0"), "a fraction above 0"),
+        (("compare", "two.csv", "--a", "er", "--b", "ft", "--metric", "final_accuracy"), "one value per run"),
+        (("compare", "two.csv", "--a", "er", "--b", "ft", "--output", "out.doc"), ".csv, .json"),
+        (("compare", "two.csv", "two.csv", "--a", "er", "--b", "ft"), "several matrices of one name"),
+        (("compare", "odd.csv", "--a", "er", "--b", "ft"), "one seed and order of unit u"),
+        (("compare-studies", "two.csv"), "two or more studies"),
+        (("compare-studies", "two.csv", "two.csv"), "two or more studies"),
+        (("compare-studies", "two.csv", "again.csv", "--metric", "final_accuracy"), "one value per run"),
         (("compare", "two.csv", "--a", "er", "--b", "y"), "one of er, ft"),
-        (("compare", "two.csv", "--a", "er", "--b", "ft", "--metric", "average_accuracy_at_k"), "index"),
+        (("compare", "two.csv", "--a", "er", "--b", "ft", "--metric", "average_accuracy_at_k"), "one of 1, 2"),
         (("compare", "two.csv", "--a", "er", "--b", "ft", "--alternative", "better"), "two-sided or greater or less"),
     ],
 )
 def test_a_wrong_call_is_told_and_not_traced(call, arguments, said) -> None:
     Path("m.csv").write_text(MATRIX)
+    Path("deep.json").write_text("[" * 100_000)
+    Path("folder.csv").mkdir()
+    Path("odd.csv").write_text("method,unit,seed,stage,task,value\ner,u,1,1,1,0.5\nft,u,2,1,1,0.5\n")
     write_two_methods()
     code, _, err = call(*arguments)
     assert code == 1
@@ -133,7 +150,8 @@ def write_two_methods(difference: float = 0.1) -> None:
         for method, gain in (("er", difference), ("ft", 0.0)):
             noise = 0.02 * draw.random()
             rows += [f"{method},s{unit}-o{unit},{k},{j},{0.6 + gain + noise:.4f}" for k in (1, 2) for j in (1, 2)]
-    Path("two.csv").write_text("\n".join(rows) + "\n")
+    for name in ("two.csv", "again.csv"):
+        Path(name).write_text("\n".join(rows) + "\n")
 
 
 def test_two_methods_are_compared_over_their_units(call) -> None:
@@ -143,6 +161,35 @@ def test_two_methods_are_compared_over_their_units(call) -> None:
     assert out.startswith("er is better than ft.\n")
     assert "n = 5 pairs" in out
     assert "Exploratory" in out
+
+
+def test_a_comparison_is_written_with_all_digits_and_as_a_table(call) -> None:
+    write_two_methods()
+    for kind in ("csv", "json", "parquet", "tex"):
+        assert call("compare", "two.csv", "--a", "er", "--b", "ft", "--output", f"out.{kind}")[0] == 0
+    (row,) = json.loads(Path("out.json").read_text())
+    assert (row["role"], row["confirmatory"], row["verdict"], row["n"]) == ("exploratory", False, "better", 5)
+    assert pq.read_table("out.parquet").to_pylist() == [row]
+    with Path("out.csv").open() as file:
+        assert [each["mean"] for each in csv.DictReader(file)] == [str(row["mean"])]
+    assert "er $-$ ft & er & ft & average accuracy" in Path("out.tex").read_text()
+
+
+def test_runs_may_be_named_by_method_and_unit_and_lie_in_several_files(call) -> None:
+    write_two_methods()
+    lines = [line.split(",", 2) for line in Path("two.csv").read_text().splitlines()[1:]]
+    for method in ("er", "ft"):
+        rows = [f"{method}/{unit},{rest}" for name, unit, rest in lines if name == method]
+        Path(f"{method}.csv").write_text("\n".join(["run,stage,task,value", *rows]))
+    whole = call("compare", "two.csv", "--a", "er", "--b", "ft")
+    assert call("compare", "er.csv", "ft.csv", "--a", "er", "--b", "ft") == whole
+
+
+def test_a_metric_that_needs_references_is_compared_with_them(call) -> None:
+    write_two_methods()
+    asked = ("compare", "two.csv", "--a", "er", "--b", "ft", "--metric", "intransigence_isolated")
+    assert "no reference run isolated" in call(*asked)[1]
+    assert call(*asked, "--isolated", "0.9")[1].startswith("er is better than ft.")
 
 
 def test_no_difference_is_not_worded_as_equality(call) -> None:
@@ -219,7 +266,12 @@ main()
 
 @pytest.mark.parametrize(
     "arguments",
-    [("metrics", "two.csv"), ("metrics", "--explain", "forgetting"), ("compare", "two.csv", "--a", "er", "--b", "ft")],
+    [
+        ("metrics", "two.csv"),
+        ("metrics", "--explain", "forgetting"),
+        ("compare", "two.csv", "--a", "er", "--b", "ft"),
+        ("compare-studies", "two.csv", "again.csv"),
+    ],
 )
 def test_matrices_are_analysed_without_the_packages_of_training_and_workflow(call, arguments) -> None:
     write_two_methods()

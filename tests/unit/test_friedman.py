@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import itertools
+import json
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy import stats
 
-from fabricated_study import fabricate
+from made_up_study import PROTOCOL, MadeUpStudy
 from palimpsest.cli import main as cli
 from palimpsest.core.streams import generator
 from palimpsest.statistics.friedman import friedman
@@ -82,20 +84,64 @@ def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture, *arg
     return int(end.value.code or 0), out, err
 
 
-def test_the_command_ranks_finished_studies(monkeypatch, capsys, tmp_path) -> None:
-    """Four fabricated studies, in which replay is ahead of ewc and ewc of finetune; references are left out."""
-    for name in "wxyz":
-        fabricate(tmp_path / name)
-    code, out, _ = command(monkeypatch, capsys, *"wxyz", "--results", tmp_path)
+def finished(folder: Path, lift: int) -> None:
+    """A made-up study in which replay is ahead of ewc and ewc of finetune; a reference stands beside them."""
+    study, units = MadeUpStudy(folder), {f"s{at}-o0": ("a", "b") for at in range(3)}
+    study.plan(units)
+    final = {"replay": 70, "ewc": 50, "finetune": 40, "joint": 90}
+    for unit in units:
+        for method, percent in final.items():
+            study.run(f"{method}/{unit}", ("a", "b"), [[90, 10], [percent + lift, 80]])
+            study.metrics(f"{method}/{unit}")
+    for method in final:
+        study.stage("ledger", method=method)
+    study.stage("aggregate", methods=list(final))
+    roles = {method: {"role": "reference" if method == "joint" else "method"} for method in final}
+    study.job("plan").write_json("plan/lock.json", {"methods": roles, "study": {"protocol": PROTOCOL}}, "lock")
+
+
+def test_the_command_ranks_finished_studies_by_name_and_by_folder(monkeypatch, capsys, tmp_path) -> None:
+    """References are left out; each study has its own results beside the ranks."""
+    for lift, name in enumerate("wxyz"):
+        finished(tmp_path / name, lift)
+    given = ("w", "x", "y", tmp_path / "z", "--results", tmp_path, "--output", tmp_path / "out.json")
+    code, out, _ = command(monkeypatch, capsys, *given)
     assert code == 0
-    assert "replay: 1.00" in out
-    assert "finetune: 3.00" in out
-    assert "p = 0.0046 (counted over all rankings" in out
+    assert "  replay: 1.00" in out
+    assert "  finetune: 3.00" in out
+    assert "p = 0.005 (counted over all rankings" in out
     assert "joint" not in out
+    rows = json.loads((tmp_path / "out.json").read_text())
+    of_z = {row["method"]: (row["n"], round(row["mean"], 3), row["rank"]) for row in rows if row["study"] == "z"}
+    assert of_z == {"replay": (3, 0.765, 1.0), "ewc": (3, 0.665, 2.0), "finetune": (3, 0.615, 3.0)}
+    assert [round(row["p"], 4) for row in rows if row["kind"] == "test"] == [0.0046]
+
+
+def test_a_finished_study_is_compared_like_a_file(monkeypatch, capsys, tmp_path) -> None:
+    finished(tmp_path / "w", 0)
+    monkeypatch.setattr(sys, "argv", ["palimpsest", "compare", str(tmp_path / "w"), "--a", "replay", "--b", "ewc"])
+    with pytest.raises(SystemExit) as end:
+        cli.main()
+    assert not end.value.code
+    assert "replay minus ewc: +10.0 percentage points" in capsys.readouterr().out
 
 
 def test_one_study_cannot_be_ranked(monkeypatch, capsys, tmp_path) -> None:
-    fabricate(tmp_path / "w")
+    finished(tmp_path / "w", 0)
     code, _, err = command(monkeypatch, capsys, "w", "w", "--results", tmp_path)
     assert code == 1
     assert "two or more studies" in err
+
+
+@pytest.mark.parametrize("kind", ["csv", "json", "parquet", "tex"])
+def test_ranks_over_files_are_written_in_every_kind(monkeypatch, capsys, tmp_path, kind) -> None:
+    for name in "xyzuvw":
+        rows = [f"{m},s{s},1,t,{v + s}" for m, v in (("a", 50), ("b", 60)) for s in range(3)]
+        (tmp_path / f"{name}.csv").write_text("\n".join(["method,unit,stage,task,value", *rows]))
+    files = [tmp_path / f"{name}.csv" for name in "xyzuvw"]
+    code, out, _ = command(monkeypatch, capsys, *files, "--percent", "--output", tmp_path / f"out.{kind}")
+    assert code == 0
+    assert "b: 61.0 ± 1.0" in out
+    written = (tmp_path / f"out.{kind}").read_bytes()
+    marks = {"csv": b"mean rank,,b", "json": b'"mean rank"', "parquet": b"PAR1", "tex": b"61.0 $\\pm$ 1.0 (1)"}
+    assert marks[kind] in written

@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 from palimpsest.core.streams import generator
-from palimpsest.statistics.compare import adjust
+from palimpsest.statistics.comparisons import adjust
 from palimpsest.statistics.paired import paired_t, t_tests
 from palimpsest.statistics.wilcoxon import wilcoxon_p
 

@@ -1,10 +1,7 @@
-"""Metrics of files on the screen and as files: CSV, JSON, Parquet, LaTeX."""
+"""Metrics of files on the screen and in LaTeX, and what a metric means."""
 
 from __future__ import annotations
 
-import csv
-import io
-import json
 import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -12,105 +9,33 @@ from typing import Any
 
 import numpy as np
 
-from palimpsest.core.artifact import encode_table, write_atomically
-from palimpsest.core.errors import MatrixError
-from palimpsest.core.numbers import is_missing, percent, points
-from palimpsest.core.tables import TABLES
-from palimpsest.metrics import METRICS
-from palimpsest.metrics._declaration import Elsewhere, Inputs, at_last_stage
+from palimpsest.core.numbers import is_missing, points
+from palimpsest.core.numbers import percent as in_percent
+from palimpsest.metrics._declaration import Elsewhere
 from palimpsest.metrics._definitions import equality
 from palimpsest.metrics._describe import Description, describe
-from palimpsest.metrics._evaluate import declaration, needs, no_input, rows
-from palimpsest.metrics._files import NamedMatrix, read_matrices, read_values
-from palimpsest.report.escape import csv_cell, latex
+from palimpsest.metrics._evaluate import declaration, needs, no_input
+from palimpsest.metrics._matrices import Rows, matrix_rows, read_all, read_references
+from palimpsest.report.escape import latex
 
-Rows = list[dict[str, Any]]
-COLUMNS = ("run", "protocol", "metric", "index", "task", "value", "unit", "direction", "missing")
 # So many runs are shown side by side; of more, a summary.
 SIDE_BY_SIDE = 4
 
 
-def rows_of_files(files: Sequence[Path], given: Mapping[str, str | None], protocol: str, in_percent: bool) -> Rows:
+def rows_of_files(files: Sequence[Path], given: Mapping[str, str | None], protocol: str, percent: bool) -> Rows:
     """Rows of every metric of every matrix in some files.
 
     Args:
         files: what `read_matrices` reads.
         given: what the user gave for `random_init`, `isolated`, `joint` and `n_total`: numbers or a file.
         protocol: under which the predictions were scored.
-        in_percent: whether accuracies are percent.
+        percent: whether accuracies are percent.
 
     Raises:
         MatrixError: a file is not what it should be, or references do not fit the matrices.
     """
-    matrices = [matrix for file in files for matrix in read_matrices(file, in_percent)]
-    _require_matrices(matrices)
-    references = {
-        name: _numbers(name, text, in_percent and name != "n_total") for name, text in given.items() if text is not None
-    }
-    return [row for matrix in matrices for row in rows_of_matrix(matrix, references, protocol)]
-
-
-def rows_of_matrix(matrix: NamedMatrix, references: Mapping[str, np.ndarray], protocol: str) -> Rows:
-    """Rows of every metric of one matrix, with the names of its run and its tasks."""
-    fitting = _fitting(references, len(matrix.tasks))
-    inputs = Inputs(matrix.accuracy, protocol, **fitting)
-    own = {"run": matrix.name, "protocol": protocol}
-    return [
-        {**own, **row, "task": None if row["task"] is None else matrix.tasks[row["task"] - 1]}
-        for name in METRICS.names()
-        for row in rows(name, inputs)
-    ]
-
-
-def _require_matrices(matrices: Sequence[NamedMatrix]) -> None:
-    names = [matrix.name for matrix in matrices]
-    doubled = sorted({name for name in names if names.count(name) > 1})
-    if doubled or not names:
-        raise MatrixError(
-            "no matrix was given" if not names else "several matrices of one name",
-            where="the command line",
-            expected="files, each with another name or with other runs",
-            got=", ".join(doubled) or "none",
-            next="palimpsest metrics FILE…, or --explain METRIC",
-        )
-
-
-def _numbers(name: str, text: str, in_percent: bool) -> np.ndarray:
-    try:
-        numbers = np.array([float(part) for part in text.split(",")])
-    except ValueError:
-        if name == "n_total":
-            raise _misfit(name, "whole numbers separated by commas", text) from None
-        return read_values(Path(text), in_percent)
-    return numbers / 100 if in_percent else numbers
-
-
-def _fitting(references: Mapping[str, np.ndarray], n_tasks: int) -> dict[str, np.ndarray]:
-    """References as inputs: one number holds for each task, and a joint model gives both of its inputs."""
-    found = {}
-    for name, numbers in references.items():
-        shapes = [(1,), (n_tasks,), *([(n_tasks, n_tasks)] if name == "joint" else [])]
-        if numbers.shape not in shapes:
-            raise _misfit(name, f"1 or {n_tasks} numbers, as many as there are tasks", f"shape {numbers.shape}")
-        found[name] = np.full(n_tasks, numbers[0]) if numbers.shape == (1,) else numbers
-    return {**found, **(_joint(found["joint"]) if "joint" in found else {})}
-
-
-def _joint(numbers: np.ndarray) -> dict[str, np.ndarray]:
-    """`joint` and `joint_at_k`: a model of all tasks is a*_k at the last stage only, a table has one for each stage."""
-    if numbers.ndim == 2:
-        return {"joint": numbers[-1], "joint_at_k": numbers.diagonal().copy()}
-    return {"joint": numbers, "joint_at_k": at_last_stage(numbers)}
-
-
-def _misfit(name: str, expected: str, got: str) -> MatrixError:
-    return MatrixError(
-        "a reference does not fit the matrix",
-        where=f"--{name.replace('_', '-')}",
-        expected=expected,
-        got=got,
-        next="give the numbers in the order of the tasks",
-    )
+    references = read_references(given, percent)
+    return [row for matrix in read_all(files, percent) for row in matrix_rows(matrix, references, protocol)]
 
 
 def show(console: Any, table: Rows) -> None:
@@ -161,7 +86,7 @@ def _value(metric: str, value: float | None) -> str:
     described = declaration(metric)
     if described.unit == "ratio":
         return "–" if is_missing(value) else f"{value:.3f}"
-    return percent(value, 2) if described.is_accuracy else points(value, 2)
+    return in_percent(value, 2) if described.is_accuracy else points(value, 2)
 
 
 def _place(metric: str, index: int | None, task: str | None) -> str:
@@ -180,42 +105,8 @@ def _why_missing(table: Rows) -> dict[str, list[str]]:
     return found
 
 
-def write(path: Path, table: Rows) -> None:
-    """Write rows to a file of the kind that its name says.
-
-    Raises:
-        MatrixError: no such kind.
-    """
-    encoders = {".csv": _csv, ".json": _json, ".parquet": _parquet, ".tex": _latex}
-    if path.suffix.lower() not in encoders:
-        raise MatrixError(
-            "a file of a kind that is not written",
-            where="--output",
-            expected=f"a name that ends in {', '.join(encoders)}",
-            got=path.name,
-            next="choose another name",
-        )
-    write_atomically(path, encoders[path.suffix.lower()](table))
-
-
-def _csv(table: Rows) -> bytes:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerows([COLUMNS, *([csv_cell(row[column]) for column in COLUMNS] for row in table)])
-    return text.getvalue().encode()
-
-
-def _json(table: Rows) -> bytes:
-    plain = [{column: row[column] for column in COLUMNS} for row in table]
-    return (json.dumps(plain, indent=1, ensure_ascii=False) + "\n").encode()
-
-
-def _parquet(table: Rows) -> bytes:
-    columns = {column: [row[column] for row in table] for column in TABLES["metrics"].schema.names}
-    return encode_table("metrics", columns, {"rule": "metrics of files"})[0]
-
-
-def _latex(table: Rows) -> bytes:
+def latex_table(table: Rows) -> bytes:
+    """The values that there are, as a `tabular`."""
     lines = [r"\begin{tabular}{lllr}", r"\hline", r"run & metric &  & value \\", r"\hline"]
     for row in table:
         if not is_missing(row["value"]):

@@ -23,6 +23,18 @@ For matrices from anywhere:
 ({'clear_forward': None}, {'clear_forward': 'a[1,2]'})
 >>> explain("backward_transfer").direction
 'higher'
+
+Matrices out of files, whatever the command `palimpsest metrics` reads:
+
+>>> from pathlib import Path
+>>> from tempfile import TemporaryDirectory
+>>> from palimpsest.metrics import read
+>>> with TemporaryDirectory() as folder:
+...     file = Path(folder) / "runs.csv"
+...     _ = file.write_text("run,stage,task,value\\nx,1,t1,90\\nx,2,t1,70\\nx,2,t2,80\\n")
+...     (run,) = read(file, percent=True)
+>>> run.name, run.tasks, compute(run.accuracy, "average_accuracy")
+('x', ('t1', 't2'), {'average_accuracy': 0.75})
 """
 
 from __future__ import annotations
@@ -33,7 +45,10 @@ from typing import TYPE_CHECKING, Any
 from palimpsest.core.catalog import Catalog
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from palimpsest.metrics._describe import Description
+    from palimpsest.metrics._files import NamedMatrix
 
 METRICS = Catalog("palimpsest.metrics", "metric")
 
@@ -73,6 +88,24 @@ def reasons(accuracy: Any, names: str | Iterable[str] = (), **inputs: Any) -> di
     return {name: "; ".join(found) for name, found in texts.items() if found}
 
 
+def read(*files: str | Path, percent: bool = False) -> list[NamedMatrix]:
+    """The matrices of CSV, JSON, Parquet or NumPy files, each with the names of its run and its tasks.
+
+    Args:
+        files: a square table each (rows: stages, columns: tasks), or rows with the columns stage, task, value and, for
+            several runs, run, or method and unit.
+        percent: whether values are percent instead of fractions.
+
+    Raises:
+        MatrixError: a file is not what it should be; names row and column where there is one.
+    """
+    from pathlib import Path
+
+    from palimpsest.metrics._matrices import read_all
+
+    return read_all([Path(file) for file in files], percent)
+
+
 def explain(name: str) -> Description:
     """Definition, range, direction and reference of a metric, and how published programs differ.
 
@@ -87,9 +120,10 @@ def explain(name: str) -> Description:
 def _rows(accuracy: Any, names: str | Iterable[str], inputs: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
     import numpy as np
 
-    from palimpsest.metrics._declaration import UNKNOWN, Inputs, at_last_stage
+    from palimpsest.metrics._declaration import UNKNOWN, Inputs, at_last_stage, require_protocol
     from palimpsest.metrics._evaluate import rows
 
+    require_protocol(inputs.get("protocol", UNKNOWN))
     arrays = {name: np.array(value, dtype=float) for name, value in inputs.items() if name != "protocol"}
     if "joint" in arrays:
         arrays.setdefault("joint_at_k", at_last_stage(arrays["joint"]))

@@ -29,7 +29,7 @@ def read_content(path: Path) -> np.ndarray | list[Any]:
             "a file of another kind", path, f"a name that ends in {', '.join(FORMATS)}", path.suffix or "none"
         )
     if not path.is_file():
-        raise file_error("there is no such file", path, "a file", "nothing")
+        raise file_error("there is no such file", path, "a file", "a folder" if path.is_dir() else "nothing")
     content = readers[path.suffix.lower()](path)
     if len(content) == 0:
         raise file_error("a file without any value", path, "at least one row", "none")
@@ -56,7 +56,7 @@ def _read_csv(path: Path) -> list[Any]:
 def _read_json(path: Path) -> list[Any]:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise file_error("a file that is no JSON", path, "JSON in UTF-8", str(error)) from None
     if isinstance(content, dict):
         lengths = {key: len(column) if isinstance(column, list) else None for key, column in content.items()}

@@ -15,6 +15,7 @@ Index = Literal["k", "task", "b", "beta"]
 
 # The protocol of a matrix of which nothing else is known.
 UNKNOWN = "unknown"
+PROTOCOLS = ("class_incremental", "task_incremental", "domain_incremental", UNKNOWN)
 NO_BOUNDARIES = "the stream has no boundaries between tasks"
 
 
@@ -163,6 +164,18 @@ class Inputs:
 NOT_MEASURED = ("protocol", "first_stage", "has_boundaries", "batches")
 # Least value of each input that is a count and no accuracy.
 COUNTS = {"n_total": 1, "stream_correct": 0, "stream_total": 1}
+
+
+def require_protocol(name: str) -> None:
+    """Raise `MatrixError` where there is no such protocol: by a misprint, what is undefined would get a value."""
+    if name not in PROTOCOLS:
+        raise MatrixError(
+            "a protocol that is not known",
+            where="protocol",
+            expected=f"one of {', '.join(PROTOCOLS)}",
+            got=repr(name),
+            next="choose one of them",
+        )
 
 
 def at_last_stage(joint: np.ndarray) -> np.ndarray:

@@ -66,8 +66,21 @@ def read_matrices(path: Path, percent: bool = False) -> list[NamedMatrix]:
     Raises:
         MatrixError: the file cannot be read as matrices; names row and column where there is one.
     """
+    matrices = _read(path, 100.0 if percent else 1.0)
+    largest = max(np.nanmax(matrix.accuracy) for matrix in matrices)
+    if percent and 0 < largest <= 0.01:
+        raise file_error(
+            "fractions in the place of percentages",
+            path,
+            "a value above 1",
+            f"{100 * largest:g} as the largest value",
+            "leave out --percent",
+        )
+    return matrices
+
+
+def _read(path: Path, scale: float) -> list[NamedMatrix]:
     content = read_content(path)
-    scale = 100.0 if percent else 1.0
     if isinstance(content, np.ndarray):
         return _from_arrays(path, content, scale)
     if content and isinstance(content[0], Mapping):

@@ -54,7 +54,7 @@ def _tables(study: Study, table: Results) -> dict[str, bytes]:
         "results.csv": tables.results_csv(table),
         "results.tex": tables.results_tex(table),
         "comparisons.csv": tables.comparisons_csv(study),
-        "comparisons.tex": tables.comparisons_tex(study),
+        "comparisons.tex": tables.comparisons_tex(study.comparisons),
         "matrices.csv": tables.matrices_csv(study),
         "stages.csv": tables.stages_csv(study),
         "decisions.csv": tables.decisions_csv(study),

@@ -87,10 +87,10 @@ def comparisons_csv(study: Study) -> bytes:
     return csv_bytes([*headings, "confirmatory"], rows)
 
 
-def comparisons_tex(study: Study) -> bytes:
-    """The comparisons as printed."""
+def comparisons_tex(comparisons: Sequence[Row]) -> bytes:
+    """Comparisons as printed, the primary one first."""
     headings = ["comparison", "A", "B", "quantity", "verdict", "A − B, pp", "interval, pp", "p", "adjusted p", "n"]
-    rows = [_comparison_texts(row) for row in study.comparisons]
+    rows = [_comparison_texts(row) for row in comparisons]
     blocks = [[text for row, text in rows if row["role"] == "primary"], [t for r, t in rows if r["role"] != "primary"]]
     caption = "Paired comparisons: mean difference A − B in percentage points with its interval."
     return latex_table(headings, blocks, caption, n_text_columns=5)

@@ -6,7 +6,7 @@ import itertools
 import math
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -20,6 +20,7 @@ class Friedman:
 
     Args:
         ranks: mean rank of each method, 1 the best.
+        by_study: its rank in each study.
         n_studies: how many studies.
         statistic: Friedman's chi-squared, corrected for ties; None where all methods tie in every study.
         p: of the test; None where it was not made, with the reason.
@@ -30,6 +31,7 @@ class Friedman:
     """
 
     ranks: Mapping[str, float]
+    by_study: Mapping[str, Mapping[str, float]]
     n_studies: int
     statistic: float | None = None
     p: float | None = None
@@ -68,23 +70,24 @@ def friedman(values: Mapping[str, Mapping[str, float]], higher_is_better: bool, 
         raise ValueError("at least two studies of the same two or more methods")
     table = np.array([[study[method] for method in methods] for study in values.values()], dtype=float)
     ranks = rankdata(-table if higher_is_better else table, axis=1)
-    told = Friedman(dict(zip(methods, ranks.mean(0).tolist(), strict=True)), len(ranks))
+    by_study = {study: dict(zip(methods, row, strict=True)) for study, row in zip(values, ranks.tolist(), strict=True)}
     smallest = float(math.factorial(len(methods))) ** (1 - len(ranks))
+    told = Friedman(dict(zip(methods, ranks.mean(0).tolist(), strict=True)), by_study, len(ranks), smallest_p=smallest)
     if smallest > alpha:
-        reason = f"{len(ranks)} studies of {len(methods)} methods cannot reach a p below {smallest:.3g}"
-        return Friedman(told.ranks, told.n_studies, smallest_p=smallest, reason=reason)
+        return replace(
+            told, reason=f"{len(ranks)} studies of {len(methods)} methods cannot reach a p below {smallest:.3g}"
+        )
     ties = sum(float((count**3 - count).sum()) for count in (np.unique(row, return_counts=True)[1] for row in ranks))
     spread = len(ranks) * (len(methods) ** 3 - len(methods)) - ties
     if spread == 0:
-        reason = "all methods tie in every study"
-        return Friedman(told.ranks, told.n_studies, smallest_p=smallest, reason=reason)
+        return replace(told, reason="all methods tie in every study")
     sums = ranks.sum(0)
     statistic = 12 * (len(methods) - 1) * float(((sums - sums.mean()) ** 2).sum()) / spread
     exact = math.factorial(len(methods)) ** (len(ranks) - 1) <= MOST_COUNTED
     p = _counted_p(ranks) if exact else float(friedmanchisquare(*table.T).pvalue) if len(methods) > 2 else None
     reason = None if p is not None else "too many studies of two methods to count; compare them by a sign test"
     post_hoc = _nemenyi(methods, ranks) if p is not None and p <= alpha else {}
-    return Friedman(told.ranks, told.n_studies, statistic, p, exact, smallest, post_hoc, reason)
+    return replace(told, statistic=statistic, p=p, exact=exact, post_hoc=post_hoc, reason=reason)
 
 
 def _counted_p(ranks: np.ndarray) -> float:

@@ -15,7 +15,7 @@ from palimpsest.plan.gates import Gate
 from palimpsest.plan.grid import REFERENCES
 from palimpsest.statistics import decisions
 from palimpsest.statistics.claims import PLASTICITY, Claim, Plasticity, compare_plasticity, judge_claim
-from palimpsest.statistics.compare import compare
+from palimpsest.statistics.comparisons import compare
 from palimpsest.statistics.evidence import evidence_level
 from palimpsest.statistics.gates import judge_gate
 from palimpsest.statistics.orders import FinalAccuracy, order_rows

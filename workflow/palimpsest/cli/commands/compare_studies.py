@@ -1,68 +1,43 @@
-"""`palimpsest compare-studies`: how methods rank over several finished studies."""
+"""`palimpsest compare-studies`: how methods rank over several studies."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
+from palimpsest.cli.sources import Percent
+
 
 def command(
-    studies: Annotated[list[str], typer.Argument(help="Names of studies that have the same methods.")],
-    results: Annotated[Path, typer.Option(help="Folder of all results.")] = Path("results"),
+    studies: Annotated[
+        list[str],
+        typer.Argument(
+            help="Studies of the same methods: names, folders of results, or files in long form (method, unit, stage, "
+            "task, value), one for each study."
+        ),
+    ],
+    results: Annotated[Path, typer.Option(help="Folder of all results, for names.")] = Path("results"),
     metric: Annotated[str, typer.Option(help="A metric with one value per run.")] = "average_accuracy",
-    alpha: Annotated[float, typer.Option(help="Level of the test.", min=0, max=1)] = 0.05,
+    alpha: Annotated[float, typer.Option(help="Level of the test.")] = 0.05,
+    protocol: Annotated[
+        str | None, typer.Option(help="Under which predictions were scored; each study's own if left out.")
+    ] = None,
+    percent: Percent = False,
+    output: Annotated[Path | None, typer.Option(help="Write it to a file too: .csv, .json, .parquet, .tex.")] = None,
 ) -> None:
-    """Mean ranks and Friedman's test over studies, each under its own protocol; accuracies are never pooled."""
-    from palimpsest.statistics.friedman import friedman
+    """Results of each study, mean ranks over them, and Friedman's test; accuracies are never pooled."""
+    from palimpsest.cli import comparison_tables
+    from palimpsest.cli.output import require_kind, write
+    from palimpsest.statistics import compare_studies
 
-    found = [_means(results / study, metric) for study in dict.fromkeys(studies)]
-    values = dict(zip(dict.fromkeys(studies), (means for means, _ in found), strict=True))
-    _require_alike(values, metric)
-    test = friedman(values, found[0][1] == "higher", alpha)
-    print(f"{metric}: mean ranks over {test.n_studies} studies, 1 is best")
-    for method, rank in sorted(test.ranks.items(), key=lambda item: item[1]):
-        per_study = ", ".join(f"{study} {100 * means[method]:.1f}" for study, means in values.items())
-        print(f"  {method}: {rank:.2f} ({per_study}; percent)")
-    if test.p is None:
-        print(f"not tested: {test.reason}")
-        return
-    how = "counted over all rankings" if test.exact else "chi-squared approximation"
-    print(
-        f"Friedman's chi-squared {test.statistic:.2f}, p = {test.p:.4f} ({how}; least possible {test.smallest_p:.2g})"
-    )
-    for (a, b), p in test.post_hoc.items():
-        print(f"  {a} and {b}: p = {p:.4f} (Nemenyi, an approximation for many studies)")
-    print("exploratory: no plan announced it")
-
-
-def _means(folder: Path, metric: str) -> tuple[dict[str, float], str]:
-    """The mean of each method of a study, without references, and the direction of the metric."""
-    from palimpsest.core.artifact import Job
-
-    job = Job(folder, "compare-studies", code="", environment="")
-    plan = job.read_json("plan/lock.json")
-    methods = [name for name, about in plan["methods"].items() if about["role"] == "method"]
-    rows: list[dict[str, Any]] = [
-        row
-        for row in job.read_table("aggregate/summary.parquet", "summary").to_pylist()
-        if (row["metric"], row["protocol"], row["index"], row["task"])
-        == (metric, plan["study"]["protocol"], None, None)
-    ]
-    means = {row["method"]: row["mean"] for row in rows if row["method"] in methods and row["mean"] is not None}
-    return means, rows[0]["direction"] if rows else "higher"
-
-
-def _require_alike(values: dict[str, dict[str, float]], metric: str) -> None:
-    from palimpsest.core.errors import StudyError
-
-    methods = {frozenset(means) for means in values.values()}
-    if len(values) < 2 or len(methods) > 1 or len(next(iter(methods))) < 2:
-        raise StudyError(
-            "these studies cannot be ranked together",
-            where=f"{metric} in aggregate/summary.parquet",
-            expected="two or more studies with a value of the metric for the same two or more methods",
-            got="; ".join(f"{study}: {', '.join(sorted(means)) or 'none'}" for study, means in values.items()),
-            next="name finished studies of the same methods, and a metric with one value per run",
-        )
+    require_kind(output)
+    places = [Path(study) if Path(study).exists() else results / study for study in dict.fromkeys(studies)]
+    named = {place.resolve().name if place.is_dir() else place.stem: place for place in places}
+    rows = compare_studies(named, metric, alpha=alpha, protocol=protocol, percent=percent)
+    for line in comparison_tables.ranks(rows):
+        print(line)
+    if output is not None:
+        write(output, "ranks", rows, lambda: comparison_tables.ranks_latex(rows))
+        print(f"written to {output}")
