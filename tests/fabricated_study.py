@@ -77,6 +77,7 @@ def telemetry(method: str) -> Rows:
     """Two attempts to train one stage: the first one ran out of disk, the second one went on from step 40."""
     about = {"run": f"{method}/s0-o0", "stage": 1, "peak_memory_bytes": 400 * 2**20, "host": "a-host"}
     times = {"started": "2026-01-01T10:00:00+00:00", "ended": "2026-01-01T10:01:30+00:00", "wall_clock_s": 90.0}
+    times["probing_s"] = 4.5
     full = {"attempt": 1, "outcome": "failed: OSError: [Errno 28] <b>No space</b> left", "resumed_at": None}
     return [{**about, **times, **full}, {**about, **times, "attempt": 2, "outcome": "finished", "resumed_at": 40}]
 

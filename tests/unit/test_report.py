@@ -174,9 +174,10 @@ def test_the_page_of_costs_tells_what_was_interrupted(job):
     page = (job.study / "report/costs.html").read_text()
     text = visible(page.replace("<td", " <td"))
     assert (parsed(page).open, parsed(page).scripts) == ([], 0)
-    assert "replay 1 3 min 3 min 400 1 0 1 0 1" in text, "1 run, two attempts of 90 s, 400 MiB, one failed, one resumed"
+    expected = "replay 1 3 min 3 min 5.0 400 1 0 1 0 1"
+    assert expected in text, "1 run, two attempts of 90 s, 5 % probes, 400 MiB, one failed, one resumed"
     assert "failed: OSError: [Errno 28] &lt;b&gt;No space&lt;/b&gt; left" in text
-    assert "finetune 0 0.0 s – – 0 0 0 0 0" in text
+    assert "finetune 0 0.0 s – – – 0 0 0 0 0" in text
 
 
 def test_the_page_of_costs_is_outside_the_ledger(job):

@@ -170,6 +170,7 @@ def test_training_over_stages_is_training_without_a_break(study, kind, schedule)
     compared to rounding, all else bit for bit.
     """
     from palimpsest.core.artifact import Job
+    from palimpsest.data.samples import read_samples
     from palimpsest.training.stage import _Samples
 
     section, optimizer = OPTIMIZERS[kind]
@@ -177,7 +178,7 @@ def test_training_over_stages_is_training_without_a_break(study, kind, schedule)
     run = f"break-{kind}-{schedule}/s0-o0"
     for number in (1, 2, 3):
         train(study, spec, run, [number])
-    data = {stage["task"]: _Samples(Job(study, "t", "", ""), spec, stage) for stage in spec["stages"]}
+    data = {stage["task"]: _Samples(read_samples(Job(study, "t", "", "")), spec, stage) for stage in spec["stages"]}
     read = {task: samples(np.arange(len(samples))) for task, samples in data.items()}
     inputs, labels = ({task: getattr(batch, of) for task, batch in read.items()} for of in ("inputs", "labels"))
     plain = by_hand(spec, {task: values.float() for task, values in inputs.items()}, labels, optimizer)

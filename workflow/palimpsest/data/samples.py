@@ -41,7 +41,11 @@ class Samples:
     moves: Mapping[str, np.ndarray] = field(default_factory=dict)
 
 
-def read_samples(job: Job) -> tuple[pa.Table, Inputs]:
-    """The table of samples, and their inputs by row of the table."""
+Data = tuple[pa.Table, Inputs]
+"""The table of samples, and their inputs by row of the table."""
+
+
+def read_samples(job: Job) -> Data:
+    """The samples of a study; inputs are mapped into memory."""
     table, moves = job.read_table(TABLE, "samples"), job.read_table(MOVES, "moves")
     return table, Inputs.of_tables(np.load(job.locate(INPUTS), mmap_mode="r", allow_pickle=False), table, moves)

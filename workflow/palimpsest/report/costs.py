@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from palimpsest.core.artifact import read_plain_table
-from palimpsest.core.numbers import count, duration
+from palimpsest.core.numbers import count, duration, percent
 from palimpsest.report.study import Row
 
 ENDS = ("finished", "stopped", "failed", "killed")
@@ -57,6 +57,7 @@ def _summary(method: str, rows: Sequence[Row]) -> Row:
         "n_runs": len(runs),
         "total": duration(sum(seconds)),
         "of_run": duration(statistics.median(runs.values()) if runs else None),
+        "recording": percent(sum(row["probing_s"] or 0 for row in rows) / sum(seconds) if sum(seconds) else None),
         "peak": count(None if peak is None else round(peak / 2**20)),
         "n_resumed": sum(row["resumed_at"] is not None for row in rows),
         **{f"n_{end}": ends.count(end) for end in ENDS},

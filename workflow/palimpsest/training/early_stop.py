@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from palimpsest.core.artifact import Job
+from palimpsest.data.samples import Data
 from palimpsest.methods._method import Method
 from palimpsest.training.learner import Learner
 from palimpsest.training.predicting import Predictor
@@ -17,7 +17,7 @@ class EarlyStop:
     """The rule at work in one stage. It predicts in evaluation mode and leaves the run as it is.
 
     Args:
-        job: reads the samples.
+        data: the samples of the study.
         spec, stage: the run's specification, and the stage in it.
         learner, method: as they are trained.
 
@@ -26,13 +26,15 @@ class EarlyStop:
         flops: of all that was predicted for it.
     """
 
-    def __init__(self, job: Job, spec: dict[str, Any], stage: dict[str, Any], learner: Learner, method: Method) -> None:
+    def __init__(
+        self, data: Data, spec: dict[str, Any], stage: dict[str, Any], learner: Learner, method: Method
+    ) -> None:
         self.rule, self.protocol = spec["training"].get("early_stop"), spec["protocol"]
         self.size, self.learner = spec["numerics"]["evaluation_batch_size"], learner
         self.predictor = Predictor(spec, stage, learner, method)
         section = {"split": "validation", "samples": None}
         self.held_out: list[HeldOut] = (
-            list(held_out(job, spec, stage["tasks"], section).values()) if self.rule is not None else []
+            list(held_out(data, spec, stage["tasks"], section).values()) if self.rule is not None else []
         )
         self.values: list[float] = []
 

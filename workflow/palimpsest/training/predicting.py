@@ -46,10 +46,6 @@ class Choice:
         loss_sum = math.fsum(losses.tolist()) if np.isfinite(losses).all() else math.nan
         return int((self.predicted == labels).sum()), len(labels), loss_sum
 
-    def __getitem__(self, members: np.ndarray) -> Choice:
-        """Of some of the samples."""
-        return Choice(self.predicted[members], self.log_probability[members])
-
 
 def choose(scores: torch.Tensor, labels: torch.Tensor, tasks: torch.Tensor, mask: torch.Tensor | None) -> Choice:
     """The choice by scores `[sample, n_outputs]`, for samples of these tasks, among the outputs that a mask shows."""

@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from palimpsest.core.artifact import Job
+from palimpsest.data.samples import Data
 from palimpsest.methods._hooks import Batch
 from palimpsest.methods._method import Method
 from palimpsest.plan.probing import Recording, tables_of
@@ -21,7 +22,8 @@ class Recorder:
     """Records one stage, at the moments at which the training loop calls.
 
     Args:
-        job: of the stage; reads the samples and writes the tables.
+        job: of the stage; writes the tables.
+        data: the samples of the study.
         spec, stage: the run's specification, and the stage in it.
         recording: what is to be recorded.
         learner, method: as they are trained; they are left as they are.
@@ -32,6 +34,7 @@ class Recorder:
     def __init__(
         self,
         job: Job,
+        data: Data,
         spec: dict[str, Any],
         stage: dict[str, Any],
         recording: Recording,
@@ -43,10 +46,11 @@ class Recorder:
         self.job, self.learner, self.steps_of_epoch, self.aside = job, learner, steps_of_epoch, aside
         self.recording, self.predictor = recording, Predictor(spec, stage, learner, method)
         made = {
-            "probes": lambda: Probes(job, spec, stage, recording["probes"], self.predictor),
+            "probes": lambda: Probes(data, spec, stage, recording["probes"], self.predictor),
             "prequential": lambda: Stream(spec, stage, self.predictor),
         }
-        self.parts: dict[str, Any] = {name: made[name]() for name in tables_of(recording)}
+        with aside():
+            self.parts: dict[str, Any] = {name: made[name]() for name in tables_of(recording)}
         self.seen_before = learner.samples_seen
 
     @property

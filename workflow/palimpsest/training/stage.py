@@ -15,7 +15,7 @@ import torch
 from palimpsest.core.artifact import Job
 from palimpsest.core.attempts import Notes
 from palimpsest.core.errors import StoppedError
-from palimpsest.data.samples import read_samples
+from palimpsest.data.samples import Data, read_samples
 from palimpsest.methods._declaration import facts_of
 from palimpsest.methods._hooks import Batch, Context
 from palimpsest.methods._method import Method, load_method
@@ -68,12 +68,13 @@ def train_one_stage(
     """
     be_exact(spec["numerics"]["threads"])
     method = as_told(load_method(spec["method"], spec["hyperparameters"], "the run's specification"), spec)
-    samples = _Samples(job, spec, stage)
+    data = read_samples(job)
+    samples = _Samples(data, spec, stage)
     learner = fresh_learner(spec, stage, method, _steps_of_stage(spec, len(samples)))
     context = _context(spec, stage, method, learner, samples)
     resume = Resume(job.study, run, stage["stage"], key, say)
-    recorder = Recorder(job, spec, stage, recording, learner, method, context.epoch_steps, notes.aside)
-    early_stop = EarlyStop(job, spec, stage, learner, method)
+    recorder = Recorder(job, data, spec, stage, recording, learner, method, context.epoch_steps, notes.aside)
+    early_stop = EarlyStop(data, spec, stage, learner, method)
     trained = _begin(job, run, spec, stage, learner, method, context, resume, (recorder, early_stop))
     if trained.begun:
         notes.resumed(learner.step)
@@ -162,8 +163,8 @@ def _trained(content: dict[str, Any]) -> Trained:
 class _Samples:
     """Training samples of a stage, by index; inputs stay mapped on disk until a batch needs them."""
 
-    def __init__(self, job: Job, spec: dict[str, Any], stage: dict[str, Any]) -> None:
-        table, self.inputs = read_samples(job)
+    def __init__(self, data: Data, spec: dict[str, Any], stage: dict[str, Any]) -> None:
+        table, self.inputs = data
         wanted = pc.and_(
             pc.equal(table["split"], "train"), pc.is_in(table["task"], pa.array(stage["tasks"], pa.string()))
         )
