@@ -2,8 +2,8 @@
 
     python tests/benchmarks/probes.py results/demo
 
-needs a demo that was run, for its data. Every run is trained anew in a temporary folder, in this process, one recording after
-the other, so often in turn as --times says. The share is of the time without them, all of it measured in the same run.
+needs a demo that was run, for its data. Every run is trained anew in a temporary folder, in this process, one recording
+after the other, so often in turn as --times says. The share is of the rest of the time that the same run took.
 """
 
 from __future__ import annotations
