@@ -45,11 +45,12 @@ def test_what_uses_no_boundaries_learns_the_same(study) -> None:
 
 def test_no_hook_is_told_of_tasks(monkeypatch, study) -> None:
     """Contexts and batches are those of one task from the first step to the last; no begin and no end is announced."""
-    contexts, batches, announced = [], [], []
+    contexts, batches, announced, outputs = [], [], [], []
 
     def after_step(before, context, state, batch, loss):
         contexts.append((context.stage, context.task, context.tasks, context.seen, context.visit, context.n_steps))
         batches.append((context.step, context.stage_step, set(batch.tasks.tolist())))
+        outputs.append(context.facts["tasks"])
         with pytest.raises(AssertionError, match="no samples to look up"):
             context.samples([0])
         return before(context, state, batch, loss)
@@ -63,3 +64,4 @@ def test_no_hook_is_told_of_tasks(monkeypatch, study) -> None:
     assert set(contexts) == {(1, None, (), (), 1, 0)}
     assert batches == [(step, step, {0}) for step in range(1, 13)]
     assert announced == []
+    assert outputs == [[[0, 1, 2, 3, 4, 5]]] * 12
