@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 
 import pyarrow.parquet as pq
 
-from palimpsest.audit.finding import Finding, guarded
+from palimpsest.audit.contents import LEFT_OUT, MAY_BE_LEFT_OUT
+from palimpsest.audit.finding import UNREADABLE, Finding, guarded
 from palimpsest.audit.layout import RECORDS, place, rule_of, run_of
 from palimpsest.audit.ledger import ROOT, shard_path
 from palimpsest.core.artifact import read_record
@@ -79,6 +80,15 @@ class Chain:
     def damaged_parents(self, path: str) -> list[str]:
         """Those parents of an artifact that are not there as stated, in the order of the chain."""
         return sorted((parent for parent in self.rows[path].parents if not self.is_sound(parent)), key=place)
+
+    @cached_property
+    def left_out(self) -> frozenset[str]:
+        """Parts that are absent by declaration, since the study was restored from a partial archive."""
+        try:
+            declared = self.read_json(LEFT_OUT)["parts"] if LEFT_OUT in self.files else []
+            return frozenset(MAY_BE_LEFT_OUT).intersection(declared)
+        except UNREADABLE:
+            return frozenset()
 
     @cached_property
     def runs(self) -> dict[str, Run]:

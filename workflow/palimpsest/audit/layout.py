@@ -29,7 +29,7 @@ _RUN = re.compile(r"(?:runs|rewinds|evaluation)/([^/]+/[^/]+)/.+|metrics/([^/]+/
 _STAGE = re.compile(r"(?:runs|rewinds)/[^/]+/[^/]+/stage-(\d+)\..+")
 # What the ledger does not list and no check asks after: what times say, locks, and how far an unfinished run is.
 _ALONGSIDE = re.compile(
-    r"telemetry/.+|report/costs\.html|(?:runs/[^/]+/[^/]+/)?\.lock|runs/[^/]+/[^/]+/\.(?:accepted/stage-\d+\.json|resume/[^/]+)"
+    r"telemetry/.+|report/costs\.html|audit/left-out\.json|(?:runs/[^/]+/[^/]+/)?\.lock|runs/[^/]+/[^/]+/\.(?:accepted/stage-\d+\.json|resume/[^/]+)"
 )
 _FIRST_OF_ITS_JOB = "predictions.parquet"
 

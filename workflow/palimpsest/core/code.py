@@ -75,11 +75,24 @@ def environment_hash() -> str:
     return hash_json({"python": platform.python_version(), "packages": [line for line in lines if line]})
 
 
+def hash_source(content: bytes) -> str:
+    """Hash of a module's text, without comments and docstrings; the module is parsed and never run.
+
+    Raises:
+        SyntaxError, ValueError: it is no text of a module.
+    """
+    return _hash_tree(ast.parse(content))
+
+
 @cache
 def _read(path: Path) -> tuple[str, tuple[str, ...]]:
     tree = ast.parse(path.read_bytes(), filename=str(path))
     imported = tuple(name for node in ast.walk(tree) for name in _imports(node))
-    return hash_bytes(ast.unparse(_without_docstrings(tree)).encode()), imported
+    return _hash_tree(tree), imported
+
+
+def _hash_tree(tree: ast.Module) -> str:
+    return hash_bytes(ast.unparse(_without_docstrings(tree)).encode())
 
 
 def _without_docstrings(tree: ast.Module) -> ast.Module:

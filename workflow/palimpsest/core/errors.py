@@ -41,6 +41,10 @@ class ArtifactError(PalimpsestError):
     """A result is missing, damaged or not the one that was written."""
 
 
+class ArchiveError(PalimpsestError):
+    """An archive cannot be made, or is not one that is safe to unpack."""
+
+
 class DataError(PalimpsestError):
     """Raw data is missing or is not what its source declares."""
 

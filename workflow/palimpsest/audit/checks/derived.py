@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 
 from palimpsest.audit.chain import Chain
+from palimpsest.audit.contents import NEVER_ANALYSED, part_of
 from palimpsest.audit.finding import Finding
 from palimpsest.audit.history import marks_of
 from palimpsest.audit.layout import rule_of
@@ -75,7 +76,8 @@ def _report(chain: Chain, track: Track) -> Iterator[Finding]:
 def _whole(chain: Chain, track: Track, rule: str, work) -> Iterator[Finding]:
     """A stage that works once, on all of the study."""
     rehearsal = Rehearsal(chain, rule)
-    before = [path for path in sorted(chain.damaged) if rule == "aggregate" and rule_of(path) in _READ_BY_AGGREGATE]
+    read = [path for path in sorted(chain.damaged) if part_of(path) not in NEVER_ANALYSED]
+    before = [path for path in read if rule == "aggregate" and rule_of(path) in _READ_BY_AGGREGATE]
     paths = chain.artifacts(rule)
     damaged = sorted({parent for path in paths for parent in chain.damaged_parents(path)} | set(before))
     for _ in track([rule], f"making {rule} again"):

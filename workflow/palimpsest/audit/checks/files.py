@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from palimpsest.audit.chain import Chain, Row
+from palimpsest.audit.contents import LEFT_OUT, part_of
 from palimpsest.audit.finding import Finding
 from palimpsest.audit.layout import RECORDS, is_alongside
 from palimpsest.core.hashing import canonical_json, hash_file
@@ -28,6 +29,9 @@ def check(chain: Chain, track: Track) -> Iterator[Finding]:
 
 def _file(chain: Chain, row: Row) -> Iterator[Finding]:
     stated_in = "the ledger" if row.path in chain.listed else "its record"
+    if row.path not in chain.files and part_of(row.path) in chain.left_out:
+        yield Finding(row.path, f"{part_of(row.path)} are absent by declaration, {LEFT_OUT}", is_remark=True)
+        return
     if row.path not in chain.files:
         yield Finding(row.path, "it is missing", f"a file, as {stated_in} says", "no such file")
         return

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from tempfile import TemporaryDirectory
+from typing import Annotated, Any
 
 import typer
 
@@ -11,7 +14,7 @@ from palimpsest.cli.begin import RawFolder
 
 
 def command(
-    study: Annotated[Path, typer.Argument(help="The results of a study, results/STUDY, or an unpacked archive.")],
+    study: Annotated[Path, typer.Argument(help="The results of a study, results/STUDY, or an archive.")],
     root: Annotated[str | None, typer.Option(help="The root as it was published: the report's, an archive's.")] = None,
     deep: Annotated[bool, typer.Option("--deep", help="Train and evaluate some stages again, too.")] = False,
     sample: Annotated[int, typer.Option(min=1, help="How many stages --deep makes again.")] = 5,
@@ -19,15 +22,46 @@ def command(
     raw: RawFolder = Path("data/raw"),
 ) -> None:
     """Recompute every hash, parent, matrix, metric, table and the report; exit with 1 and name what does not follow."""
+    with _unpacked(study) as (folder, beside):
+        verify_and_tell(study, folder, root, [_deep(folder, sample, seed, raw)] if deep else [], beside)
+
+
+def verify_and_tell(
+    name: Path, study: Path, root: str | None, further: Sequence[Any] = (), beside: Sequence[Any] = ()
+) -> None:
+    """Verify a study, print what was found, and exit with 1 where something does not follow.
+
+    Args:
+        name: what the user calls it.
+        study: the folder of its results.
+        root: as it was published, if it is known.
+        further: more checks.
+        beside: findings on what lies beside the results.
+    """
     from palimpsest.audit.verify import verify_study
     from palimpsest.cli.progress import bars
 
-    further = [_deep(study, sample, seed, raw)] if deep else []
     with bars() as track:
-        findings = verify_study(study, track, root, further)
-    _show(study, findings, root)
+        findings = [*verify_study(study, track, root, further), *beside]
+    _show(name, findings, root, _stated_root(study))
     if any(not finding.is_remark for finding in findings):
         raise typer.Exit(1)
+
+
+@contextmanager
+def _unpacked(study: Path) -> Iterator[tuple[Path, list[Any]]]:
+    """The folder of the results; those of an archive are unpacked for as long as they are looked at."""
+    if not study.is_file():
+        yield study, []
+        return
+    from palimpsest.audit.unpack import unpack
+    from palimpsest.cli.archiving import around
+    from palimpsest.cli.progress import bars
+
+    with TemporaryDirectory(prefix="palimpsest-") as folder:
+        with bars() as track:
+            results = unpack(study, Path(folder), track)
+        yield results, [*around(Path(folder), results, study)]
 
 
 def _deep(study: Path, sample: int, seed: int | None, raw: Path):
@@ -43,7 +77,7 @@ def _deep(study: Path, sample: int, seed: int | None, raw: Path):
     return Deep(sample, secrets.randbits(32) if seed is None else seed, raw)
 
 
-def _show(study: Path, findings: list, root: str | None) -> None:
+def _show(study: Path, findings: list, root: str | None, stated: str) -> None:
     wrong = [finding for finding in findings if not finding.is_remark]
     if wrong:
         print(f"{study}: the first artifact that does not follow from its parents is\n\n{wrong[0]}\n")
@@ -54,7 +88,6 @@ def _show(study: Path, findings: list, root: str | None) -> None:
             print(finding)
     _show_remarks([finding for finding in findings if finding.is_remark])
     if not wrong:
-        stated = _stated_root(study)
         print(f"{study}: everything follows from its parents")
         print(f"root {stated}" + (", as published" if root else "; compare it with the published one: --root"))
 
