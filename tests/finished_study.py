@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import small_study
+from palimpsest.cli.analysing import measure, stage
 from palimpsest.cli.begin import begin
 from palimpsest.cli.history import History
-from palimpsest.cli.main import STAGES
 from palimpsest.cli.runs import each_run, modules_of
 from palimpsest.core.attempts import Notes
 from palimpsest.core.hashing import canonical_json
@@ -26,9 +26,9 @@ def references(content: dict[str, Any]) -> None:
     content["analysis"]["secondary"] = [{"name": "f", **usual, "metric": "forgetting"}]
 
 
-def finish(folder: Path) -> Path:
-    """Make the study below a folder; returns its results."""
-    plan = small_study.plan_of(folder, references)
+def finish(folder: Path, change: small_study.Change = references) -> Path:
+    """Make the study below a folder, after a change of the small one; returns its results."""
+    plan = small_study.plan_of(folder, change)
     lock = folder / "small.lock.json"
     lock.write_bytes(json.dumps(plan, indent=1).encode())
     study, grid = folder / "results" / "small", Grid(plan)
@@ -49,19 +49,13 @@ def finish(folder: Path) -> Path:
 
 def analyse(study: Path, grid: Grid) -> None:
     """From the matrices to the report."""
-    methods = json.dumps(grid.methods)
     for method in grid.methods:
         measure(study, grid, method)
         stage(study, "ledger", method=method)
-    stage(study, "aggregate", methods=methods)
-    stage(study, "statistics", analysis=grid.analysis, marks=json.dumps(no_marks()))
-    stage(study, "audit", methods=methods)
+    stage(study, "aggregate", methods=grid.methods)
+    stage(study, "statistics", analysis=grid.analysis, marks=no_marks())
+    stage(study, "audit", methods=grid.methods)
     stage(study, "report")
-
-
-def stage(study: Path, name: str, code: str = "", **options: Any) -> None:
-    """Run a stage as its rule does."""
-    STAGES.load(name, "test").command(study=study, code=code or f"plan/code/rules/{name}.json", **options)
 
 
 def train(study: Path, grid: Grid, method: str) -> None:
@@ -75,15 +69,6 @@ def train(study: Path, grid: Grid, method: str) -> None:
         recording = grid.recording(method)
         train_stages(run_job, run, spec, numbers, recording, _unobserved, lambda: "go", lambda line: None)
     stage(study, "collect", method=method, shared=shared, units=units, recording=json.dumps(grid.recording(method)))
-
-
-def measure(study: Path, grid: Grid, method: str) -> None:
-    """Compute the metrics of all runs of a method."""
-    runs = [run for run in grid.runs.values() if run.method == method]
-    others = {run.run: grid.references_of(run) for run in runs}
-    options = {"runs": [run.run for run in runs], "references": others, "protocols": grid.protocols}
-    texts = {key: json.dumps(value) for key, value in options.items()}
-    stage(study, "metrics", schedule=grid.schedule(method), **texts)
 
 
 def told(grid: Grid, method: str) -> tuple[str, str]:

@@ -26,6 +26,9 @@ MAY_IMPORT = {
 WITHOUT_TORCH = {*SHARED, *ANALYSING}
 
 WRITERS = {
+    "audit/archive.py": "an archive is no result: it lies beside them",
+    "audit/unpack.py": "unpacks into a folder that was empty",
+    "cli/analysing.py shutil.copyfile": "takes over artifacts as they are, where they cannot be linked",
     "core/artifact.py": "the one writer of results",
     "core/exclusive.py": "lock files, which hold nothing",
     "core/attempts.py": "the log of attempts: telemetry, appended to while a job runs",
