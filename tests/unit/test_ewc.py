@@ -17,7 +17,9 @@ from tiny import SHAPE, batch_of, context_of, spec_of
 N_SAMPLES = 120
 
 
-def context(n_fisher: int, mask: torch.Tensor | None = None, hidden=(5,), strength: float = 3.0, stage=1) -> Context:
+def context(
+    n_fisher: int | str, mask: torch.Tensor | None = None, hidden=(5,), strength: float = 3.0, stage=1
+) -> Context:
     """A context over 120 random samples of the first task."""
     draws = generator("tests", "ewc")
     inputs = draws.integers(0, 256, (N_SAMPLES, *SHAPE)).astype(np.uint8)
@@ -29,7 +31,8 @@ def context(n_fisher: int, mask: torch.Tensor | None = None, hidden=(5,), streng
 def fisher_by_a_loop(now: Context) -> dict[str, torch.Tensor]:
     """One forward and backward pass for each sample, with the label drawn by inversion of the distribution."""
     draws = now.stream("fisher")
-    count = min(now.hyperparameters.fisher_samples, now.n_samples)
+    asked = now.hyperparameters.fisher_samples
+    count = now.n_samples if asked == "all" else min(asked, now.n_samples)
     indices = draws.choice(now.n_samples, size=count, replace=False)
     uniform = draws.random(count)
     chosen = now.samples(indices)
@@ -53,7 +56,7 @@ def current() -> torch.Tensor:
     return visible_outputs(spec_of(), {}, "current")
 
 
-@pytest.mark.parametrize("n_fisher", [1, 50, 51, 1000])
+@pytest.mark.parametrize("n_fisher", [1, 50, 51, 1000, "all"])
 @pytest.mark.parametrize("masked", [False, True])
 def test_the_fisher_is_that_of_a_plain_loop(n_fisher, masked):
     """The mean of squared gradients, sample by sample, for one sample, full chunks and all samples there are."""
@@ -92,7 +95,7 @@ def test_labels_are_drawn_by_inversion():
     """A number u takes the first label whose cumulative probability exceeds u; labels of probability 0 never."""
     probabilities = torch.tensor([[0.0, 0.25, 0.0, 0.75, 0.0]] * 4, dtype=torch.float64)
     uniform = torch.tensor([0.0, 0.2499, 0.25, 1 - 2**-53], dtype=torch.float64)
-    assert ewc._draw_labels(probabilities, uniform).tolist() == [1, 1, 3, 3]
+    assert torch.vmap(ewc._draw_label)(probabilities, uniform).tolist() == [1, 1, 3, 3]
 
 
 def remembered(now: Context, fisher: float, shift: float) -> dict:

@@ -13,7 +13,7 @@ from palimpsest.methods import _quadratic as quadratic
 from palimpsest.methods import ewc, lwf, mas, rwalk, si
 from palimpsest.methods._hooks import Loss
 from palimpsest.training.outputs import visible_outputs
-from tiny import N_OUTPUTS, SHAPE, TASKS, batch_of, context_of, spec_of
+from tiny import N_OUTPUTS, SHAPE, TASKS, batch_of, context_of, fresh_model, spec_of
 
 N = 6
 DRAWS = generator("tests", "importance")
@@ -88,6 +88,22 @@ def test_the_online_variant_keeps_one_anchor():
     f1, f2 = first["tasks"]["all"]["fisher"]["head.weight"], ewc.fisher_information(now)["head.weight"]
     torch.testing.assert_close(second["tasks"]["all"]["fisher"]["head.weight"], 0.5 * f1 + f2)
     assert torch.equal(second["tasks"]["all"]["weights"]["head.weight"], now.model.head.weight)
+
+
+def test_decay_stands_in_the_online_penalty_too():
+    """λ/2 γ F: λ = 3, γ = 0.5, F = 2 and a distance of 0.1 on 102 weights: 3/2 · 0.5 · 102 · 2 · 0.01 = 1.53."""
+    now = linear(ewc.Hyperparameters(strength=3.0, fisher_samples=1, variant="online", decay=0.5))
+    here = quadratic.weights(now)
+    state = {"fisher": {n: torch.full_like(w, 2.0) for n, w in here.items()}}
+    state["weights"] = {n: w - 0.1 for n, w in here.items()}
+    assert ewc.penalty(now, {"tasks": {"all": state}}, batch_of(X, Y)).item() == pytest.approx(1.53, rel=1e-5)
+
+
+def test_hidden_labels_cost_nothing():
+    """The exact Fisher takes gradients for the two labels that the mask shows, not for all six."""
+    mask = visible_outputs(spec_of(), {}, "current")
+    assert ewc._possible_labels(linear(mask=mask), batch_of(X, Y)) == [0, 1]
+    assert ewc._possible_labels(linear(), batch_of(X, Y)) == list(range(6))
 
 
 # the shared penalty
@@ -290,9 +306,31 @@ def test_distillation_by_hand(kind, head):
     assert lwf.loss(now, state, batch).value.item() == pytest.approx(plain + 3.0 * expected, rel=1e-5)
 
 
+def test_distillation_passes_the_batch_once():
+    """However many tasks came before, a step computes features once, and once by the model before."""
+    spec = spec_of(head="multi")
+    mask = visible_outputs(spec, spec["stages"][2], "current")
+    now = context_of(lwf.Hyperparameters(strength=1.0), stage=3, head="multi", mask=mask, method="lwf")
+    state = lwf.after_task(now, lwf.init(now))
+    passes = []
+    now.model.backbone.register_forward_hook(lambda *_: passes.append(now.model.training))
+    lwf.loss(now, state, batch_of(X, Y + 4))
+    assert passes == [True, False]
+
+
 def test_nothing_is_distilled_at_the_start():
     """Before a step the model is the one before: the divergence is 0."""
     now = context_of(lwf.Hyperparameters(strength=3.0), hidden=(), stage=2, method="lwf")
     batch = batch_of(X, Y + 2)
     loss = lwf.loss(now, lwf.after_task(now, lwf.init(now)), batch)
     assert loss.value.item() == pytest.approx(now.cross_entropy(batch).item(), abs=1e-6)
+
+
+def test_distillation_works_with_columns():
+    """LwF asks a progressive network, too, for the outputs of several tasks at once."""
+    order = ("t1", "t2", "t3")
+    spec = spec_of("lwf+pnn", {"lwf": {"strength": 1.0}}, order=order, head="multi", protocol="task_incremental")
+    network = fresh_model(spec)
+    inputs, tasks = torch.rand(4, *SHAPE), torch.tensor([[0, 0, 0, 0], [2, 2, 2, 2]])
+    found = network(inputs, tasks)
+    assert all(torch.equal(found[group], network(inputs, tasks[group])) for group in (0, 1))

@@ -177,7 +177,8 @@ class Hooks:
 
         It is called when a stage begins and when its checkpoint is read, and depends on the structure alone. Parameters
         keep their names from stage to stage: those that are there already get the parent's values. It takes inputs
-        `[batch, *shape]` float32 and the positions of their tasks `[batch]`, and has `features(inputs)`.
+        `[batch, *shape]` float32 and the positions of their tasks `[batch]` (where the loss is left to others,
+        `[group, batch]` too, which gives `[group, batch, n_outputs]`), and has `features(inputs)`.
         """
         return network
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Literal
 
+import numpy as np
 import torch
 from torch.func import functional_call, grad, vmap
 
@@ -11,6 +13,12 @@ from palimpsest.methods._hooks import Batch, Context, scale
 
 CHUNK = 50
 """Samples whose gradients are held at once."""
+
+
+def draw_samples(context: Context, count: int | Literal["all"], draws: np.random.Generator) -> Batch:
+    """Training samples of the stage, drawn without replacement: so many, as far as there are so many, or all."""
+    size = context.n_samples if count == "all" else min(count, context.n_samples)
+    return context.samples(draws.choice(context.n_samples, size=size, replace=False))
 
 
 def mean_over_samples(

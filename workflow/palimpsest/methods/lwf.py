@@ -9,8 +9,6 @@ else there is one over all old outputs. The model before is held as a copy of th
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import torch
 from pydantic import BaseModel, ConfigDict, Field
 from torch.func import functional_call
@@ -42,35 +40,33 @@ def after_task(context: Context, state: State) -> State:
 
 
 def loss(context: Context, state: State, batch: Batch) -> Loss:
-    """Cross-entropy of the batch, and distillation."""
+    """Cross-entropy of the batch, and distillation, by one pass of the model and one of the model before."""
     if not state["teacher"] or context.hyperparameters.strength == 0:
         return Loss(context.cross_entropy(batch))
-    outputs = context.outputs(batch.inputs, batch.tasks)
-    value = context.cross_entropy(batch, outputs)
-    return Loss(value + context.hyperparameters.strength * distillation(context, state, batch, outputs))
+    tasks, shown = groups(context, batch)
+    own, *new = context.outputs(batch.inputs, torch.cat([batch.tasks[None], tasks]))
+    with torch.no_grad(), context.evaluating():
+        old = functional_call(context.model, state["teacher"], (scale(batch.inputs), tasks), strict=False)
+    terms = [
+        divergence(*of_group, context.hyperparameters.temperature) for of_group in zip(new, old, shown, strict=True)
+    ]
+    value = context.cross_entropy(batch, own) + context.hyperparameters.strength * torch.stack(terms).sum()
+    return Loss(value, outputs=own)
 
 
-def distillation(context: Context, state: State, batch: Batch, outputs: torch.Tensor) -> torch.Tensor:
-    """Σ KL(softmax(z*/T) ‖ softmax(z/T)) over groups of old outputs, the mean over the batch."""
-    terms = []
-    for tasks, shown in groups(context, batch):
-        same = bool((tasks == batch.tasks).all())
-        new = outputs if same else context.outputs(batch.inputs, tasks)
-        with torch.no_grad(), context.evaluating():
-            old = functional_call(context.model, state["teacher"], (scale(batch.inputs), tasks), strict=False)
-        # Outputs that the head has not got are −∞ in both and take no part.
-        there = shown & torch.isfinite(old[0]) & torch.isfinite(new[0])
-        softened = [log_softmax(z[:, there] / context.hyperparameters.temperature, dim=1) for z in (new, old)]
-        terms.append(kl_div(*softened, reduction="batchmean", log_target=True))
-    return torch.stack(terms).sum()
+def divergence(new: torch.Tensor, old: torch.Tensor, shown: torch.Tensor, temperature: float) -> torch.Tensor:
+    """KL(softmax(old/T) ‖ softmax(new/T)) over the outputs that are shown, the mean over the batch."""
+    # Outputs that the head has not got are −∞ in both and take no part.
+    there = shown & torch.isfinite(old[0]) & torch.isfinite(new[0])
+    softened = [log_softmax(z[:, there] / temperature, dim=1) for z in (new, old)]
+    return kl_div(*softened, reduction="batchmean", log_target=True)
 
 
-def groups(context: Context, batch: Batch) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
-    """Tasks by which outputs are asked for, `[batch]`, and which outputs share a softmax, `[n_outputs]` bool."""
+def groups(context: Context, batch: Batch) -> tuple[torch.Tensor, torch.Tensor]:
+    """Tasks by which outputs are asked for, `[group, batch]`, and which share a softmax, `[group, n_outputs]` bool."""
     if context.mask is not None and bool((context.mask != context.mask[0]).any()):
-        for task in context.seen:
-            yield torch.full_like(batch.tasks, task), context.mask[task]
-    elif context.task_of_output is None:
-        yield batch.tasks, torch.ones(context.facts["n_outputs"], dtype=torch.bool)
-    else:
-        yield batch.tasks, torch.isin(context.task_of_output, torch.tensor(context.seen))
+        seen = torch.tensor(context.seen)
+        return seen[:, None].expand(-1, len(batch)), context.mask[seen]
+    if context.task_of_output is None:
+        return batch.tasks[None], torch.ones((1, context.facts["n_outputs"]), dtype=torch.bool)
+    return batch.tasks[None], torch.isin(context.task_of_output, torch.tensor(context.seen))[None]

@@ -7,13 +7,15 @@ the last task. With γ = 1 importance adds up over tasks.
 
 from __future__ import annotations
 
+from typing import Annotated, Literal
+
 import torch
 from pydantic import BaseModel, ConfigDict, Field
 
 from palimpsest.methods import _quadratic as quadratic
 from palimpsest.methods._declaration import Declaration
 from palimpsest.methods._hooks import Context, State
-from palimpsest.methods._per_sample import mean_over_samples
+from palimpsest.methods._per_sample import draw_samples, mean_over_samples
 
 REFERENCE = (
     "R. Aljundi, F. Babiloni, M. Elhoseiny, M. Rohrbach, T. Tuytelaars, Memory aware synapses: learning what (not) to "
@@ -27,7 +29,9 @@ class Hyperparameters(BaseModel):
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
     strength: float = Field(ge=0, le=1e30, allow_inf_nan=False, description="λ, weight of the penalty.", examples=[1.0])
-    samples: int = Field(ge=1, description="Training samples over which importance is estimated.", examples=[200])
+    samples: Annotated[int, Field(ge=1)] | Literal["all"] = Field(
+        description="Training samples of each task over which importance is estimated.", examples=[200]
+    )
     decay: float = Field(1.0, ge=0, le=1, description="γ, what is left of earlier importance after each task.")
 
 
@@ -41,8 +45,7 @@ penalty = quadratic.around_last_weights
 
 def after_task(context: Context, state: State) -> State:
     """Add the importance for the task just learned."""
-    count = min(context.hyperparameters.samples, context.n_samples)
-    chosen = context.samples(context.stream("importance").choice(context.n_samples, size=count, replace=False))
+    chosen = draw_samples(context, context.hyperparameters.samples, context.stream("importance"))
     new = mean_over_samples(context, chosen, _squared_norm, torch.abs)
     importance = quadratic.accumulate(state["importance"], new, context.hyperparameters.decay)
     return {"importance": importance, "anchor": {**state["anchor"], **quadratic.weights(context)}}

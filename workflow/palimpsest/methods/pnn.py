@@ -99,7 +99,9 @@ class Columns(nn.Module):
         return self.activations(inputs, len(self.columns))[-1]["head"]
 
     def forward(self, inputs: torch.Tensor, tasks: torch.Tensor) -> torch.Tensor:
-        """`[batch, *shape]` and positions of tasks `[batch]` to `[batch, n_outputs]`."""
+        """`[batch, *shape]` and positions of tasks `[batch]` to `[batch, n_outputs]`; by groups as the study's own."""
+        if tasks.dim() == 2:
+            return torch.stack([self(inputs, of_group) for of_group in tasks])
         (rest,) = self.rest
         last = len(self.columns) - 1
         number_of = {task: self.of_task.get(task, last) for task in tasks.unique().tolist()}

@@ -35,8 +35,11 @@ class Network(nn.Module):
         return self.backbone(inputs)
 
     def forward(self, inputs: torch.Tensor, tasks: torch.Tensor | None = None) -> torch.Tensor:
-        """Outputs before softmax."""
-        return self.head(self.features(inputs), tasks)
+        """Outputs before softmax; of `tasks` `[group, batch]`, by one pass, `[group, batch, n_outputs]`."""
+        features = self.features(inputs)
+        if tasks is not None and tasks.dim() == 2:
+            return torch.stack([self.head(features, of_group) for of_group in tasks])
+        return self.head(features, tasks)
 
 
 class SharedHead(nn.Linear):
