@@ -47,15 +47,29 @@ def finish(folder: Path, change: small_study.Change = references) -> Path:
     return study
 
 
-def analyse(study: Path, grid: Grid) -> None:
-    """From the matrices to the report."""
+def analyse(study: Path, grid: Grid, report: bool = True) -> None:
+    """From the matrices to the report, or to the root."""
     for method in grid.methods:
         measure(study, grid, method)
+    conclude(study, grid, report)
+
+
+def replan(study: Path) -> None:
+    """The plan's tables, and what follows from plan and matrices."""
+    lock = study / "plan/lock.json"
+    stage(study, "plan", lock=lock)
+    analyse(study, Grid(json.loads(lock.read_bytes())))
+
+
+def conclude(study: Path, grid: Grid, report: bool = True) -> None:
+    """From the metrics to the report, or to the root."""
+    for method in grid.methods:
         stage(study, "ledger", method=method)
     stage(study, "aggregate", methods=grid.methods)
     stage(study, "statistics", analysis=grid.analysis, marks=no_marks())
     stage(study, "audit", methods=grid.methods)
-    stage(study, "report")
+    if report:
+        stage(study, "report")
 
 
 def train(study: Path, grid: Grid, method: str) -> None:

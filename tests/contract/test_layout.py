@@ -34,6 +34,7 @@ WRITERS = {
     "core/attempts.py": "the log of attempts: telemetry, appended to while a job runs",
     "data/write.py np.save": "encodes into memory; the bytes are written by core.artifact",
     "report/figures.py figure.savefig": "draws into memory; the bytes are written by core.artifact",
+    "audit/trace/images.py picture.save": "encodes into memory; the bytes are written by core.artifact",
     "training/checkpoint.py save": "encodes into memory; the bytes are written by core.artifact",
 }
 CLOCK_AND_ENVIRONMENT = {

@@ -234,7 +234,7 @@ def test_failed_runs_are_counted(job, html):
 def test_null_is_a_dash_with_its_reason_and_never_zero(job, html):
     assert NULL_REASON in html
     joint = re.search(r'<th scope="row">joint.*?</tr>', html, re.DOTALL).group()
-    assert re.findall(r'<td class="number">([^<]*)', joint)[2] == "–"
+    assert re.findall(r'<td class="number"[^>]*>([^<]*)', joint)[2] == "–"
     table = {row["method"]: row for row in rows((job.study / "report/tables/results.csv").read_bytes())}
     assert table["joint"]["forgetting class_incremental mean (pp)"] == ""
 
@@ -378,7 +378,7 @@ def test_sensitivity_checks_and_bounds_of_failed_runs_are_shown_and_said_to_be_n
 def test_costs_are_counted_per_method_in_the_order_of_the_plan(job, html):
     page = html[html.index('<section id="costs"') :]
     order = list(read(job).lock["methods"])
-    shown = re.findall(r'<th scope="row">(\w+)</th><td class="number">([^<]*)</td>', page)[: len(order)]
+    shown = re.findall(r'<th scope="row">(\w+)</th><td class="number"[^>]*>([^<]*)</td>', page)[: len(order)]
     assert [name for name, _ in shown] == order
     assert dict(shown)["replay"] == "2.54 × 10¹⁰"
     assert dict(shown)["random_init"] == "0"

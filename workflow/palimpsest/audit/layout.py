@@ -25,7 +25,7 @@ RULES = {
 RECORDS = "audit/records/"
 _PATTERNS = {rule: re.compile(pattern) for rule, pattern in RULES.items()}
 _PLACE = {rule: place for place, rule in enumerate(RULES)}
-_RUN = re.compile(r"(?:runs|rewinds|evaluation)/([^/]+/[^/]+)/.+|metrics/([^/]+/[^/]+)\.parquet")
+_RUN = re.compile(r"(?:runs|rewinds|evaluation)/([^/]+/[^/]+)/.*|metrics/([^/]+/[^/]+)\.parquet/?")
 _STAGE = re.compile(r"(?:runs|rewinds)/[^/]+/[^/]+/stage-(\d+)\..+")
 # What the ledger does not list and no check asks after: what times say, locks, and how far an unfinished run is.
 _ALONGSIDE = re.compile(
@@ -75,7 +75,7 @@ def place(path: str) -> tuple[int, str, int, bool, str]:
     ['plan/lock.json', 'runs/a/u/stage-9.json', 'runs/a/u/stage-10.json', 'report/index.html']
     """
     path = path.removeprefix(RECORDS).removesuffix(".json") if path.startswith(RECORDS) else path
-    rule = rule_of(path)
+    rule = rule_of(path) or rule_of(f"{path}/stage-0.json")  # a whole run stands where its stages do
     at = _PLACE[rule] if rule is not None else len(_PLACE)
     stage = stage_of(path)
-    return (at, run_of(path) or "", -1 if stage is None else stage, not path.endswith(_FIRST_OF_ITS_JOB), path)
+    return (at, run_of(f"{path}/") or "", -1 if stage is None else stage, not path.endswith(_FIRST_OF_ITS_JOB), path)

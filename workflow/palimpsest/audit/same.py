@@ -91,7 +91,7 @@ def _of_tables(expected: bytes, found: bytes) -> Difference:
     own, other = (json.loads(file.metadata.metadata[b"lineage"]) for file in (made, lies))
     for name in sorted(own.keys() | other.keys()):
         if own.get(name) != other.get(name):
-            reason = f"its lineage says another {name} than it was made with"
+            reason = f"its lineage is not the one that it was made with: {name}"
             return Difference(reason, _cut(str(own.get(name))), _cut(str(other.get(name))))
     writers = (f"{file.metadata.created_by}, {file.metadata.serialized_size} bytes of footer" for file in (made, lies))
     return Difference("the same rows and lineage in other bytes", *writers, is_of_form=True)

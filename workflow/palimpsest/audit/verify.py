@@ -10,17 +10,29 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from palimpsest.audit.chain import Chain, open_chain
-from palimpsest.audit.checks import data, derived, files, matrices, origins, plan, programs, root, stages, tables
+from palimpsest.audit.checks import (
+    data,
+    derived,
+    duplicates,
+    files,
+    matrices,
+    origins,
+    plan,
+    programs,
+    root,
+    stages,
+    tables,
+)
 from palimpsest.audit.finding import Finding
-from palimpsest.audit.layout import place
+from palimpsest.audit.layout import place, rule_of
 from palimpsest.core.progress import Track, silently
 
 Check = Callable[[Chain, Track], Iterator[Finding]]
-CHECKS: tuple[Check, ...] = tuple(
-    module.check for module in (files, tables, root, plan, origins, data, stages, matrices, derived, programs)
-)
+MODULES = (files, tables, root, plan, origins, data, stages, matrices, duplicates, derived, programs)
+CHECKS: tuple[Check, ...] = tuple(module.check for module in MODULES)
 
 
 def verify_study(
@@ -40,7 +52,14 @@ def verify_study(
     Raises:
         ArtifactError: there is no ledger in that folder.
     """
-    chain, findings = open_chain(study, published_root)
+    chain, opening = open_chain(study, published_root)
+    found: list[Finding] = []
     for check in (*CHECKS, *further):
-        findings.extend(check(chain, track))
-    return sorted(findings, key=lambda finding: (finding.is_remark, place(finding.artifact)))
+        found.extend(check(chain, track))
+
+    def order(finding: Finding) -> tuple[Any, ...]:
+        # Where the ledger itself is damaged, what it says of the others is worth nothing.
+        is_ledger = finding.artifact in chain.damaged and rule_of(finding.artifact) in ("ledger", "audit")
+        return (finding.is_remark, not is_ledger, place(finding.artifact))
+
+    return sorted([*found, *opening], key=order)

@@ -68,6 +68,17 @@ def require(recorded: dict[str, Any], entry: str, modules: Iterable[str] = ()) -
     )
 
 
+def files_of_modules(names: Iterable[str]) -> dict[str, str | None]:
+    """Hash of each named file of a program as it is on disk now, null where there is none; names as `program` gives."""
+    found: dict[str, str | None] = {}
+    for name in names:
+        data = PACKAGE.parent / name
+        path = data if data.suffix in DATA_SUFFIXES else _path(name)
+        there = path is not None and path.is_file()
+        found[name] = None if not there else hash_bytes(data.read_bytes()) if path == data else _read(path)[0]
+    return found
+
+
 @cache
 def environment_hash() -> str:
     """Hash of the locked packages (comments left out) and of the Python version."""

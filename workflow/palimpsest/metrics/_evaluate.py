@@ -92,9 +92,9 @@ def missing(name: str, inputs: Inputs) -> list[str | None]:
     if not np.isnan(result).any():
         return [None] * result.size
     needed: list[list[str]] = [[] for _ in range(result.size)]
-    for cell, nulls in _needed_cells(name, inputs):
+    for need, cell, nulls in _tried(name, inputs, np.isnan):
         for position in np.flatnonzero(nulls):
-            needed[position].append(cell)
+            needed[position].append(_cell_name(need, cell, inputs))
     otherwise = declaration(name).undefined_where
     return [
         ", ".join(cells) or (otherwise if np.isnan(value) else None)
@@ -126,20 +126,38 @@ def no_input(need: str) -> str:
     return reasons.get(need, f"no reference run {need.removesuffix('_at_k')}")
 
 
-def _needed_cells(name: str, inputs: Inputs) -> Iterator[tuple[str, np.ndarray]]:
+def needed(name: str, inputs: Inputs, place: int | None) -> list[tuple[str, tuple[int, ...]]]:
+    """The cells that one value of a metric is computed from, measured or not: name of the input, and index.
+
+    Args:
+        name: of the metric.
+        inputs: of a single run.
+        place: what the value belongs to, one of `places(name, inputs)`.
+    """
+    if _undefined(name, inputs) is not None:
+        return []
+    position = places(name, inputs).index(place)
+    cells = _tried(name, inputs, lambda array: np.ones(array.shape, bool))
+    return [(need, tuple(map(int, cell))) for need, cell, nulls in cells if nulls[position]]
+
+
+def _tried(
+    name: str, inputs: Inputs, which: Callable[[np.ndarray], np.ndarray]
+) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
+    """Input and index of some cells of each input, and which values are NaN where this cell alone is absent."""
     arrays = inputs.arrays()
     complete = {
         **inputs.given(),
         **{need: np.full(array.shape, _TRIAL.get(need, 0.5)) for need, array in arrays.items()},
     }
     for need in [need for need in needs(name) if need in arrays]:
-        absent = np.argwhere(np.isnan(arrays[need]))
-        for start in range(0, len(absent), __TRIALS_AT_ONCE):
-            cells = absent[start : start + __TRIALS_AT_ONCE]
+        wanted = np.argwhere(which(arrays[need]))
+        for start in range(0, len(wanted), __TRIALS_AT_ONCE):
+            cells = wanted[start : start + __TRIALS_AT_ONCE]
             probes = np.full((len(cells), *arrays[need].shape), _TRIAL.get(need, 0.5))
             probes[(np.arange(len(cells)), *cells.T)] = np.nan
             outcomes = np.isnan(_call(name, {**complete, need: probes})).reshape(len(cells), -1)
-            yield from zip((_cell_name(need, cell, inputs) for cell in cells), outcomes, strict=True)
+            yield from ((need, cell, nulls) for cell, nulls in zip(cells, outcomes, strict=True))
 
 
 def _cell_name(need: str, cell: np.ndarray, inputs: Inputs) -> str:

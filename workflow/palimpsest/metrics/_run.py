@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -130,13 +129,34 @@ def write_metrics(
     job = job.fork(
         run=run, schedule=schedule, references=dict(references), protocols=list(protocols), boundaries=boundaries
     )
+    probes = read_recorded(job, run, "probes")
+    found = inputs_by_protocol(job, run, schedule, references, protocols, boundaries, reader, probes)
+    rows_of_run = [row for evaluation, inputs in found.values() for row in metric_rows(evaluation, inputs)]
+    job.write_table(
+        f"metrics/{run}.parquet",
+        "metrics",
+        {name: [row[name] for row in rows_of_run] for name in TABLES["metrics"].schema.names},
+        n_probes=count_probes(probes),
+    )
+
+
+def inputs_by_protocol(
+    job: Job,
+    run: str,
+    schedule: str,
+    references: Mapping[str, str],
+    protocols: Sequence[str],
+    boundaries: str,
+    reader: Reader,
+    probes: list[dict[str, Any]] | None,
+) -> dict[str, tuple[Evaluation, Inputs]]:
+    """What the metrics of a run are computed from, under each protocol; arguments and errors as of `write_metrics`."""
     own = reader.own(job, run, schedule)
     others = {
         role: reader.reference(job, reference, SCHEDULE_OF_REFERENCE[role]) for role, reference in references.items()
     }
-    probes, stream = (read_recorded(job, run, name) for name in ("probes", "prequential"))
-    found_rows: list[dict[str, Any]] = []
-    scored_under = sorted({*own, *protocols})
+    stream = read_recorded(job, run, "prequential")
+    scored_under, made = sorted({*own, *protocols}), {}
     for protocol in scored_under:
         evaluation = own.get(protocol) or Evaluation(run, schedule, reader.orders[_unit(run)], {})
         found = {role: by_protocol[protocol] for role, by_protocol in others.items() if protocol in by_protocol}
@@ -147,13 +167,8 @@ def write_metrics(
             recorded |= stream_inputs(
                 stream if protocol == _trained_under(scored_under) else None, len(evaluation.order)
             )
-        found_rows += metric_rows(evaluation, protocol, found, recorded)
-    job.write_table(
-        f"metrics/{run}.parquet",
-        "metrics",
-        {name: [row[name] for row in found_rows] for name in TABLES["metrics"].schema.names},
-        n_probes=count_probes(probes),
-    )
+        made[protocol] = (evaluation, _inputs(evaluation, protocol, found, recorded))
+    return made
 
 
 def _trained_under(protocols: list[str]) -> str:
@@ -170,23 +185,20 @@ def read_orders(job: Job) -> dict[str, tuple[str, ...]]:
     return {unit: tuple(tasks) for unit, tasks in orders.items()}
 
 
-def metric_rows(
-    evaluation: Evaluation,
-    protocol: str,
-    references: Mapping[str, Evaluation],
-    recorded: Mapping[str, Any] = MappingProxyType({}),
-) -> list[dict[str, Any]]:
-    """Rows of the table `metrics` for one run under one protocol, its references scored under the same one.
+def metric_rows(evaluation: Evaluation, inputs: Inputs) -> list[dict[str, Any]]:
+    """Rows of the table `metrics` for one run under one protocol, of all metrics that are defined for its schedule."""
+    defined = METRICS_OF_SCHEDULE[evaluation.schedule]
+    names = METRICS.names() if defined is None else sorted(defined)
+    return [row for name in names for row in _rows_of_metric(name, evaluation, inputs)]
 
-    Args:
-        evaluation: the run's own matrix.
-        protocol: under which all matrices were scored.
-        references: matrices of the reference runs by what they are.
-        recorded: inputs from probes and the stream, where the run has them, and whether it has boundaries.
-    """
+
+def _inputs(
+    evaluation: Evaluation, protocol: str, references: Mapping[str, Evaluation], recorded: Mapping[str, Any]
+) -> Inputs:
+    """Inputs of the metrics, the reference runs scored under the same protocol; `recorded` of probes and the stream."""
     for reference in references.values():
         _require_same_samples(evaluation, reference)
-    inputs = Inputs(
+    return Inputs(
         accuracy=_accuracy(evaluation),
         protocol=protocol,
         n_total=_n_total(evaluation),
@@ -194,9 +206,6 @@ def metric_rows(
         **_reference_accuracies(evaluation, references),
         **recorded,
     )
-    defined = METRICS_OF_SCHEDULE[evaluation.schedule]
-    names = METRICS.names() if defined is None else sorted(defined)
-    return [row for name in names for row in _rows_of_metric(name, evaluation, inputs)]
 
 
 def _rows_of_metric(name: str, evaluation: Evaluation, inputs: Inputs) -> list[dict[str, Any]]:

@@ -20,7 +20,7 @@ from matplotlib.patches import Rectangle
 from palimpsest.core.numbers import hundredfold, is_missing, percent, points
 from palimpsest.metrics._describe import describe
 from palimpsest.report import wording
-from palimpsest.report.study import Row, Study
+from palimpsest.report.study import ROW, Row, Study
 from palimpsest.statistics.wording import interval
 
 INK, MUTED, FAINT, PAPER = "#1c1b19", "#6b675f", "#cfcabf", "#ffffff"
@@ -189,7 +189,8 @@ def _draw_interval(axes: Axes, height: float, row: Row) -> None:
         place = mean if end is None else end
         if not (low is None and high is None):
             axes.plot([place], [height], marker=marker, color=colour, markersize=6)
-    axes.plot([mean], [height], marker="s" if primary else "o", color=colour, markersize=6 if primary else 5)
+    marker = {"marker": "s" if primary else "o", "markersize": 6 if primary else 5, "gid": f"comparisons-{row[ROW]}"}
+    axes.plot([mean], [height], color=colour, **marker)
 
 
 def _draw_lines(
@@ -248,7 +249,9 @@ def _draw_matrix(axes: Axes, cells: dict[tuple[int, int], Row], n: int) -> None:
             mean = cells[k, j]["mean"] if (k, j) in cells else None
             face = "none" if mean is None else colours(mean)
             edge, width = (INK, 1.8) if j == k else (FAINT if mean is None else "none", 0.6)
-            axes.add_patch(Rectangle((j - 0.44, k - 0.44), 0.88, 0.88, facecolor=face, edgecolor=edge, linewidth=width))
+            name = f"matrix_summary-{cells[k, j][ROW]}" if (k, j) in cells else None
+            square = Rectangle((j - 0.44, k - 0.44), 0.88, 0.88, facecolor=face, edgecolor=edge, linewidth=width)
+            axes.add_patch(square).set_gid(name)
             if n <= 12:
                 colour = MUTED if mean is None else ("#fdfdfd" if mean < 0.55 else "#111111")
                 axes.annotate(percent(mean), (j, k), color=colour, ha="center", va="center", fontsize=8.5)

@@ -14,6 +14,8 @@ from palimpsest.core.numbers import is_missing
 from palimpsest.report.history import read_history
 
 Row = dict[str, Any]
+# Number of a row in its table, from 0: beside its columns.
+ROW = "row_number"
 # The columns of the table `costs` that the page prints, each with heading and unit, in its order.
 COSTS = {
     "flops_mean": ("training", "FLOPs per run"),
@@ -115,24 +117,29 @@ def read(job: Job) -> Study:
     nulls = metrics.filter(
         pc.field("value").is_null(nan_is_null=True) & pc.field("index").is_null() & pc.field("task").is_null()
     )
-    comparisons = job.read_table("statistics/comparisons.parquet", "comparisons").to_pylist()
+    comparisons = _numbered(job.read_table("statistics/comparisons.parquet", "comparisons"))
     return Study(
         lock=lock,
-        summary=job.read_table("aggregate/summary.parquet", "summary").to_pylist(),
-        matrix=job.read_table("aggregate/matrix.parquet", "matrix_summary").to_pylist(),
+        summary=_numbered(job.read_table("aggregate/summary.parquet", "summary")),
+        matrix=_numbered(job.read_table("aggregate/matrix.parquet", "matrix_summary")),
         costs=sorted(
-            job.read_table("aggregate/costs.parquet", "costs").to_pylist(),
+            _numbered(job.read_table("aggregate/costs.parquet", "costs")),
             key=lambda row: list(lock["methods"]).index(row["method"]),
         ),
         curves=job.read_table("aggregate/curves.parquet", "curves").to_pylist(),
         comparisons=_in_order_of_plan(comparisons, lock),
-        failures=job.read_table("aggregate/failures.parquet", "failures").to_pylist(),
-        decisions=job.read_table("statistics/decisions.parquet", "decisions").to_pylist(),
+        failures=_numbered(job.read_table("aggregate/failures.parquet", "failures")),
+        decisions=_numbered(job.read_table("statistics/decisions.parquet", "decisions")),
         reasons=_reasons(nulls),
         root=job.read_json("audit/root.json"),
         data=job.read_footer("data/samples.parquet"),
         history=read_history(job.study, lock),
     )
+
+
+def _numbered(table: pa.Table) -> list[Row]:
+    """Rows of a table with their numbers in it, by which what was printed of them can be traced."""
+    return [{**row, ROW: number} for number, row in enumerate(table.to_pylist())]
 
 
 def _in_order_of_plan(comparisons: list[Row], lock: Row) -> list[Row]:

@@ -18,7 +18,8 @@ _RUN_FOLDER = re.compile(r"(?:runs|evaluation|metrics)/([^/]+/[^/]+?)(?:\.parque
 def check(chain: Chain, track: Track) -> Iterator[Finding]:
     """Hash every file and compare."""
     paths = chain.artifacts()
-    for path in track(paths, "hashing files"):
+    chain.damaged |= {path for path in paths if (chain.study / path).is_symlink()}
+    for path in track([path for path in paths if path not in chain.damaged], "hashing files"):
         for finding in _file(chain, chain.rows[path]):
             chain.damaged.add(path)
             yield finding

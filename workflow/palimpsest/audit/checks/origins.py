@@ -67,7 +67,7 @@ def _lineage(chain: Chain, row: Row) -> Iterator[Finding]:
     for name, value in stated.items():
         if lineage[name] != value:
             yield Finding(
-                row.path, f"its own lineage says another {name} than the ledger", _short(value), _short(lineage[name])
+                row.path, f"its own lineage and the ledger differ: {name}", _short(value), _short(lineage[name])
             )
     yield from _of_its_run(chain, row, lineage)
 
