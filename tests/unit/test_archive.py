@@ -76,6 +76,17 @@ def root_of(study: Path) -> str:
     return json.loads((study / "audit/root.json").read_bytes())["root"]
 
 
+def test_hidden_files_beside_the_program_are_no_part_of_it(tmp_path, monkeypatch) -> None:
+    """An environment, its lock and its log may lie in `envs/`; the pinned versions alone belong to the program."""
+    (tmp_path / "envs").mkdir()
+    for name in ("requirements.lock", ".venv-requirements.lock"):
+        (tmp_path / "envs" / name).write_text("")
+    monkeypatch.setattr("palimpsest.audit.archive.PROJECT", tmp_path)
+    from palimpsest.audit.archive import _program
+
+    assert [member.name for member in _program()] == ["program/envs/requirements.lock.txt"]
+
+
 def test_archiving_twice_gives_the_same_bytes(finished: Path, archived: Path, tmp_path: Path) -> None:
     """Nothing compressed, one date, and times of change, which differ in a copy, are not asked."""
     study = tmp_path / "results/small"

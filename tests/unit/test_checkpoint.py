@@ -90,7 +90,7 @@ def test_names_do_not_clash(tmp_path):
 
 def test_adam_comes_back(tmp_path):
     """The state of Adam, its step counter among it, continues from a checkpoint to the same weights."""
-    from palimpsest.training.learner import Learner, _optimizer_content
+    from palimpsest.training.learner import COUNTERS, Learner, _optimizer_content
 
     def made():
         model = torch.nn.Linear(3, 2)
@@ -112,7 +112,7 @@ def test_adam_comes_back(tmp_path):
         "optimizer": _optimizer_content(optimizer, model),
         "method": {},
         "sampler": {"epoch": 0, "batch": 0},
-        "counters": {"step": 3, "samples_seen": 3, "first_step": 0},
+        "counters": {name: torch.tensor(3) for name in COUNTERS},
     }
     restored, fresh = made()
     Learner(restored, fresh, None).begin_from(there_and_back(tmp_path, content), with_optimizer=True)

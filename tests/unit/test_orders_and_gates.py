@@ -190,7 +190,7 @@ def test_the_signed_rank_test_of_many_pairs_is_close_to_the_counted_one(alternat
     assert wilcoxon_p(differences, alternative) == pytest.approx(counted, abs=0.001)
 
 
-@pytest.mark.parametrize("module", ["wilcoxon", "compare", "gates", "orders"])
+@pytest.mark.parametrize("module", ["wilcoxon", "comparisons", "gates", "orders"])
 def test_the_examples_in_the_docstrings_run(module: str) -> None:
     results = doctest.testmod(importlib.import_module(f"palimpsest.statistics.{module}"))
     assert results.attempted > 0

@@ -7,8 +7,8 @@ import shutil
 from waiting import wait_for
 
 EWC = "workflow/palimpsest/methods/ewc.py"
-LOSS = "return context.hyperparameters.strength / 2 * torch.stack(terms).sum()"
-OTHER_LOSS = "return torch.stack(terms).sum() * (context.hyperparameters.strength / 2)"
+LOSS = "return strength * quadratic.penalty(context, *remembered)"
+OTHER_LOSS = "return quadratic.penalty(context, *remembered) * strength"
 
 
 def _times(project) -> dict[str, int]:

@@ -191,7 +191,8 @@ def _configuration(study: Path, config: Path) -> Iterator[Member]:
 
 
 def _program() -> Iterator[Member]:
-    paths = {path for pattern in PROGRAM_FILES for path in PROJECT.glob(pattern)}
+    named = {path for pattern in PROGRAM_FILES for path in PROJECT.glob(pattern)}
+    paths = {path for path in named if not path.name.startswith(".")}  # an environment has its lock of that kind there
     tree = (PROJECT / PROGRAM_TREE).rglob("*")
     paths |= {path for path in tree if path.suffix in PROGRAM_SUFFIXES and path.is_file()}
     return (Member(f"{PROGRAM}/{path.relative_to(PROJECT)}.txt", "program", path) for path in paths)
