@@ -242,7 +242,13 @@ def costs(name: str, shown: str) -> dict[str, Any]:
     means = {f"{name}_mean": flops * share for name, share in shares.items()}
     means |= {f"flops_{name}_mean": 0.0 for name in ("method", "replayed", "validation", "evaluation")}
     stored = {"memory_bytes_max": state, "copies_bytes_max": 0, "method_bytes_max": state}
-    left = {"parameters": 269322, "parameters_added": 0, "n_early_stopped": 0, "steps_mean": steps}
+    left = {
+        "parameters": 269322,
+        "parameters_added": 0,
+        "n_early_stopped": 0,
+        "n_several_machines": 0,
+        "steps_mean": steps,
+    }
     return {"method": shown, "n": N_UNITS, **means, **left, **stored}
 
 

@@ -16,6 +16,7 @@ from palimpsest.core.attempts import Notes
 from palimpsest.core.hashing import canonical_json
 from palimpsest.plan.grid import Grid
 from palimpsest.plan.marks import no_marks
+from palimpsest.training.machine import kind_of_machine
 
 
 def references(content: dict[str, Any]) -> None:
@@ -81,7 +82,9 @@ def train(study: Path, grid: Grid, method: str) -> None:
     for run_job, run, spec in each_run(job, method, shared, units):
         numbers = [stage["stage"] for stage in spec["stages"]]
         recording = grid.recording(method)
-        train_stages(run_job, run, spec, numbers, recording, _unobserved, lambda: "go", lambda line: None)
+        train_stages(
+            run_job, run, spec, numbers, recording, kind_of_machine(1), _unobserved, lambda: "go", lambda line: None
+        )
     stage(study, "collect", method=method, shared=shared, units=units, recording=json.dumps(grid.recording(method)))
 
 

@@ -78,7 +78,8 @@ class MadeUpStudy:
         for program in (method, f"evaluate/{method}"):
             train.write_json(f"plan/code/{program}.json", {"code": "c0de"}, "code")
         for stage in range(first_stage, first_stage + len(percent)):
-            train.write_json(f"runs/{run}/stage-{stage}.json", {"stage": stage, "counted": counted(stage)}, "stage")
+            record = {"stage": stage, "counted": counted(stage), "machine": {"threads": 1}}
+            train.write_json(f"runs/{run}/stage-{stage}.json", record, "stage")
         train.write_table(f"runs/{run}/outcome.parquet", "outcome", {name: [value] for name, value in status.items()})
 
     def matrix(self, run: str, cells: Sequence[tuple[int, str, str, int]], *n_total: int) -> None:

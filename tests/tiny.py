@@ -19,11 +19,13 @@ from palimpsest.data.write import write_samples
 from palimpsest.plan.probing import NOTHING, Recording
 from palimpsest.plan.schedule import stages
 from palimpsest.plan.study import Probes
+from palimpsest.training.machine import kind_of_machine
 
 TASKS = {"t1": [0, 1], "t2": [2, 3], "t3": [4, 5]}
 SHAPE, N_OUTPUTS = (4, 4), 6
 FACTS = {"shape": list(SHAPE), "n_outputs": N_OUTPUTS, "sample_bytes": 16, "label_bytes": 1, "label_tells_task": True}
 CODE = "c" * 64
+HERE = kind_of_machine(1)
 
 
 def new_study(folder: Path, per_class: dict[str, int] | None = None, n_test: int = 5, n_validation: int = 0) -> Path:
@@ -93,7 +95,7 @@ def spec_of(
         "evaluation_mask": mask,
         "model": {"name": "mlp", "options": {"hidden": list(hidden)}, "head": head, "reset_new_outputs": False},
         "training": section | training,
-        "numerics": {"threads": 1, "evaluation_batch_size": 8},
+        "numerics": {"threads": 1, "other_machines": "refuse", "evaluation_batch_size": 8},
         "method": method,
         "hyperparameters": hyperparameters or {},
         "seed": seed,
@@ -151,6 +153,7 @@ def train(
     ask: Callable[[], str] = lambda: "go",
     say: Callable[[str], None] = lambda line: None,
     recording: Recording = NOTHING,
+    machine: dict[str, Any] = HERE,
 ) -> list[int]:
     """Bring stages of a run to their records, all at once; returns those that were really trained."""
     from palimpsest.training.stages import train_stages
@@ -158,7 +161,7 @@ def train(
     job = Job(study, "train", code, "e" * 64, spec_hash=hash_json(spec), parameters={"run": run})
     observed = Observed()
     wanted = list(numbers) if numbers is not None else [stage["stage"] for stage in spec["stages"]]
-    train_stages(job, run, spec, wanted, recording, observed, ask, say)
+    train_stages(job, run, spec, wanted, recording, machine, observed, ask, say)
     return observed.stages
 
 

@@ -24,6 +24,7 @@ from palimpsest.plan.grid import Grid, Run
 from palimpsest.plan.lock import read_lock
 from palimpsest.plan.probing import Recording
 from palimpsest.plan.study import Probes
+from palimpsest.training.machine import kind_of_machine
 
 RECORDINGS: dict[str, Recording] = {
     "beta = 10, current task": {"probes": Probes().model_dump(), "prequential": False},
@@ -75,7 +76,8 @@ def share(study: Path, run: Run, recording: Recording) -> float:
         numbers = [stage["stage"] for stage in run.spec["stages"]]
         began = time.process_time()
         observe = nullcontext(Notes(aside=aside))
-        train_stages(job, run.run, run.spec, numbers, recording, lambda stage: observe, lambda: "go", lambda line: None)
+        about = (job, run.run, run.spec, numbers, recording, kind_of_machine(1))
+        train_stages(*about, lambda stage: observe, lambda: "go", lambda line: None)
         whole = time.process_time() - began
     return spent / (whole - spent)
 

@@ -115,7 +115,9 @@ def test_the_heat_map_averages_cells_by_stage_and_position(study: MadeUpStudy) -
 
 
 def test_costs_are_summed_over_the_stages_of_a_run_and_averaged_over_the_complete_runs(study: MadeUpStudy) -> None:
-    study.job("train").write_json("runs/replay/s1-o1/stage-2.json", {"counted": counted(3)}, "stage")
+    study.job("train").write_json(
+        "runs/replay/s1-o1/stage-2.json", {"counted": counted(3), "machine": {"threads": 2}}, "stage"
+    )
     study.stage("ledger", method="replay")
     study.stage("aggregate", methods=["replay"])
     (row,) = study.rows("aggregate/costs.parquet", "costs")
@@ -124,6 +126,7 @@ def test_costs_are_summed_over_the_stages_of_a_run_and_averaged_over_the_complet
         "method": "replay",
         "n": 2,
         "n_early_stopped": 0,
+        "n_several_machines": 1,
         "flops_mean": 1001 * (3 + 4) / 2,
         "flops_method_mean": (3 + 4) / 2,
         "steps_mean": (30 + 40) / 2,
@@ -142,7 +145,7 @@ def test_a_method_without_a_complete_run_has_no_costs(study: MadeUpStudy) -> Non
     study.stage("ledger", method="replay")
     study.stage("aggregate", methods=["replay"])
     (row,) = study.rows("aggregate/costs.parquet", "costs")
-    assert row == {**dict.fromkeys(row), "method": "replay", "n": 0, "n_early_stopped": 0}
+    assert row == {**dict.fromkeys(row), "method": "replay", "n": 0, "n_early_stopped": 0, "n_several_machines": 0}
 
 
 def test_the_record_of_a_stage_that_is_not_the_one_in_the_ledger_is_refused(study: MadeUpStudy) -> None:

@@ -203,7 +203,7 @@ def test_the_evaluation_batch_does_not_change_what_is_counted(study):
     found = []
     for size in (1, 100):
         spec = spec_of()
-        spec["numerics"] = {"threads": 1, "evaluation_batch_size": size}
+        spec["numerics"] |= {"evaluation_batch_size": size}
         train(study, spec, f"batch-{size}/s0-o0")
         evaluate(study, spec, f"batch-{size}/s0-o0")
         found.append([row["predicted"] for row in read(study, "predictions", f"batch-{size}/s0-o0")])

@@ -19,7 +19,7 @@ from palimpsest.core.attempts import LONGEST_OUTCOME, attempts_log, read_attempt
 from palimpsest.core.hashing import hash_json
 from palimpsest.plan.probing import NOTHING
 from palimpsest.training.stages import train_stages
-from tiny import CODE, collect, files_of, new_study, spec_of, train
+from tiny import CODE, HERE, collect, files_of, new_study, spec_of, train
 
 RUN = "m/s0-o0"
 SPEC = spec_of("replay", {"buffer_bytes": 17 * 20, "replayed": 4}, hidden=(64, 64))
@@ -40,7 +40,7 @@ def attempt(study: Path, spec: dict = SPEC, limit: Callable[[], None] = lambda: 
         try:
             limit()
             job = Job(study, "train", CODE, "e" * 64, spec_hash=hash_json(spec), parameters={"run": RUN})
-            train_stages(job, RUN, spec, [1, 2, 3], NOTHING, Attempts(study, RUN), ask, lambda line: None)
+            train_stages(job, RUN, spec, [1, 2, 3], NOTHING, HERE, Attempts(study, RUN), ask, lambda line: None)
         except BaseException:  # noqa: BLE001 - the child must not come back into pytest
             os._exit(1)
         os._exit(0)

@@ -21,7 +21,20 @@ from palimpsest.metrics.prequential_accuracy import prequential_accuracy
 from palimpsest.plan.probing import NOTHING
 from palimpsest.training.predicting import undisturbed
 from palimpsest.training.stages import abandon_stages
-from tiny import CODE, Script, collect, files_of, fresh_model, new_study, override, record, recording_of, spec_of, train
+from tiny import (
+    CODE,
+    HERE,
+    Script,
+    collect,
+    files_of,
+    fresh_model,
+    new_study,
+    override,
+    record,
+    recording_of,
+    spec_of,
+    train,
+)
 
 RUN = "m/s0-o0"
 CLASS, TASK = "class_incremental", "task_incremental"
@@ -352,7 +365,7 @@ def test_a_run_that_ended_keeps_what_it_recorded(study):
     assert {row["stage"] for row in rows_of(study, "probes", run)} == {1, 2}
     given_up, spec_hash = "given-up/s0-o0", record(study, 1, run)["lineage"]["spec"]
     job = Job(study, "train", CODE, "e" * 64, spec_hash, {"run": given_up})
-    assert abandon_stages(job, given_up, diverges, EVERYTHING, "no reason", lambda line: None) == [1, 2, 3]
+    assert abandon_stages(job, given_up, diverges, EVERYTHING, HERE, "no reason", lambda line: None) == [1, 2, 3]
     collect(study, diverges, given_up, EVERYTHING)
     assert rows_of(study, "prequential", given_up) == []
     assert train(study, diverges, given_up, recording=EVERYTHING) == []

@@ -13,7 +13,7 @@ from palimpsest.core.hashing import hash_json
 from palimpsest.plan.probing import NOTHING
 from palimpsest.training.rebuild import rebuild_stage
 from palimpsest.training.stages import abandon_stages
-from tiny import CODE, collect, evaluate, files_of, new_study, record, spec_of, train
+from tiny import CODE, HERE, collect, evaluate, files_of, new_study, record, spec_of, train
 
 RUN = "m/s0-o0"
 SPEC = spec_of("replay", {"buffer_bytes": 17 * 20, "replayed": 4})
@@ -42,7 +42,7 @@ def test_a_lost_checkpoint_is_made_again_with_the_recorded_hash(trained, study, 
     """Checkpoint and record of its hash are removed, the stage is rebuilt, and every file is as before."""
     (study / f"runs/{RUN}/stage-{stage}.safetensors").unlink()
     (study / f"audit/records/runs/{RUN}/stage-{stage}.safetensors.json").unlink()
-    made = rebuild_stage(job(study), RUN, SPEC, stage, lambda line: None)
+    made = rebuild_stage(job(study), RUN, SPEC, stage, HERE, lambda line: None)
     assert f"runs/{RUN}/stage-{stage}.safetensors" in made
     assert files_of(study) == files_of(trained)
     evaluate(study, SPEC)
@@ -55,14 +55,14 @@ def test_a_stage_that_comes_out_otherwise_replaces_nothing(study) -> None:
     place.write_bytes(b"damaged")
     other = SPEC | {"training": SPEC["training"] | {"learning_rate": 0.2}}
     with pytest.raises(ArtifactError, match="cannot be made again"):
-        rebuild_stage(job(study), RUN, other, 2, lambda line: None)
+        rebuild_stage(job(study), RUN, other, 2, HERE, lambda line: None)
     assert place.read_bytes() == b"damaged"
 
 
 def test_a_stage_without_a_record_is_refused(study) -> None:
     """There is nothing to prove it against."""
     with pytest.raises(ArtifactError, match="cannot be made again"):
-        rebuild_stage(job(study), RUN, SPEC, 9, lambda line: None)
+        rebuild_stage(job(study), RUN, SPEC, 9, HERE, lambda line: None)
 
 
 def test_an_abandoned_run_is_a_recorded_outcome(study) -> None:
@@ -70,7 +70,7 @@ def test_an_abandoned_run_is_a_recorded_outcome(study) -> None:
     for stage in (2, 3):
         (study / f"runs/{RUN}/stage-{stage}.json").unlink()
         (study / f"runs/{RUN}/.accepted/stage-{stage}.json").unlink()
-    assert abandon_stages(job(study), RUN, SPEC, NOTHING, "the node is gone", lambda line: None) == [2, 3]
+    assert abandon_stages(job(study), RUN, SPEC, NOTHING, HERE, "the node is gone", lambda line: None) == [2, 3]
     assert record(study, 3)["reason"] == "infrastructure: the node is gone"
     assert record(study, 3)["ended_in"] == 2
     collect(study, SPEC)
@@ -80,5 +80,5 @@ def test_an_abandoned_run_is_a_recorded_outcome(study) -> None:
 
 def test_a_complete_run_is_not_abandoned(study, trained) -> None:
     """Nothing is missing, nothing is changed."""
-    assert abandon_stages(job(study), RUN, SPEC, NOTHING, "no reason", lambda line: None) == []
+    assert abandon_stages(job(study), RUN, SPEC, NOTHING, HERE, "no reason", lambda line: None) == []
     assert files_of(study) == files_of(trained)

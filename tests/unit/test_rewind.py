@@ -13,7 +13,7 @@ from palimpsest.core.errors import ArtifactError
 from palimpsest.core.hashing import canonical_json, hash_file, hash_json
 from palimpsest.training.checkpoint import decode, encode
 from palimpsest.training.rewind import rewind_stage
-from tiny import CODE, files_of, new_study, record, recording_of, spec_of, train
+from tiny import CODE, HERE, files_of, new_study, record, recording_of, spec_of, train
 
 RUN = "m/s0-o0"
 SPEC = spec_of("replay", {"buffer_bytes": 17 * 20, "replayed": 4})
@@ -38,7 +38,7 @@ def rewind(study: Path, stage: int, spec: dict = SPEC) -> str:
     about = {"run": RUN, "stage": stage, "probes": FINE}
     job = Job(study, "train", CODE, "e" * 64, hash_json(spec), {"run": RUN})
     writer = Job(study, "rewind", "d" * 64, "e" * 64, hash_json(spec), about)
-    return rewind_stage(job, writer, RUN, spec, stage, FINE, lambda line: None)
+    return rewind_stage(job, writer, RUN, spec, stage, FINE, HERE, lambda line: None)
 
 
 @pytest.mark.parametrize("stage", [1, 2, 3])

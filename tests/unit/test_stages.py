@@ -14,12 +14,14 @@ import tiny
 from palimpsest.core.artifact import read_plain_table
 from palimpsest.core.errors import ArtifactError
 from tiny import (
+    HERE,
     checkpoint,
     collect,
     evaluate,
     files_of,
     fresh_model,
     new_study,
+    override,
     record,
     same_tensors,
     spec_of,
@@ -139,12 +141,52 @@ def test_other_data_is_not_accepted(study):
     assert train(study, spec_of(*REPLAY)) == [1, 2, 3]
 
 
-def test_another_machine_does_not_accept(study, monkeypatch):
-    """Stages of another kind of machine are trained again."""
-    kind = record(study, 1)["machine"]
-    assert kind.keys() == {"vendor", "instructions", "torch", "threads"}
-    monkeypatch.setattr("palimpsest.training.stages.kind_of_machine", lambda threads: kind | {"vendor": "other"})
-    assert train(study, spec_of(*REPLAY)) == [1, 2, 3]
+OTHER = HERE | {"vendor": "other"}
+
+
+@pytest.mark.parametrize("numbers", [[1, 2, 3], [3]])
+def test_stages_of_another_machine_are_refused(study, numbers):
+    """Neither is a stage of another kind of machine accepted, nor gone on from; nothing is changed."""
+    (study / "runs" / RUN / ".accepted" / "stage-3.json").unlink()
+    before = files_of(study)
+    with pytest.raises(ArtifactError, match="trained on another kind of machine") as error:
+        train(study, spec_of(*REPLAY), numbers=numbers, machine=OTHER)
+    assert f"'vendor': {HERE['vendor']!r}" in error.value.got
+    assert "'vendor': 'other'" in error.value.expected
+    assert files_of(study) == before
+
+
+def test_a_plan_may_allow_another_machine(tmp_path):
+    """Finished stages are accepted and the run goes on; the records tell of both kinds."""
+    spec = spec_of(*REPLAY)
+    spec["numerics"] |= {"other_machines": "mark"}
+    study = new_study(tmp_path)
+    lines: list[str] = []
+    assert train(study, spec, numbers=[1]) == [1]
+    assert train(study, spec, machine=OTHER, say=lines.append) == [2, 3]
+    assert [record(study, stage)["machine"] for stage in (1, 2, 3)] == [HERE, OTHER, OTHER]
+    assert "stage 1 was trained on another kind of machine, which the plan allows" in lines
+
+
+def test_a_stage_that_comes_to_other_bytes_leaves_what_was_there(study, monkeypatch):
+    """A method that has become irreproducible: the earlier checkpoint stays, and can still be read."""
+    place = study / "runs" / RUN
+    (place / "stage-2.steps.parquet").unlink()
+    before = (place / "stage-2.safetensors").read_bytes()
+
+    def loss(before, context, state, batch):
+        found = before(context, state, batch)
+        return type(found)(found.value * 1.000001, found.replayed)
+
+    override(monkeypatch, "replay", loss=loss)
+    for _ in range(2):
+        with pytest.raises(ArtifactError, match="did not come to the bytes"):
+            train(study, spec_of(*REPLAY), numbers=[2])
+    assert (place / "stage-2.safetensors").read_bytes() == before
+    assert checkpoint(study, 2)
+    monkeypatch.undo()
+    assert train(study, spec_of(*REPLAY), numbers=[2]) == [2]
+    assert {path.name for path in (place / ".accepted").iterdir()} == {f"stage-{stage}.json" for stage in (1, 2, 3)}
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "null", "{}"])

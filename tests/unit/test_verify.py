@@ -13,6 +13,7 @@ from palimpsest.audit import verify
 from palimpsest.audit.checks import derived
 from palimpsest.audit.verify import verify_study
 from palimpsest.cli.deep import Deep
+from palimpsest.training.machine import kind_of_machine
 from tampering import TAMPERINGS, Tampering
 
 RAW = Path("data/raw")
@@ -32,7 +33,7 @@ def test_a_finished_study_follows_from_its_plan(finished: Path) -> None:
 
 def test_every_stage_can_be_trained_and_evaluated_again(finished: Path, without_report: None) -> None:
     """To the last bit, and the data can be made again from its source."""
-    (remark,) = verify_study(finished, further=[Deep(100, 0, RAW)])
+    (remark,) = verify_study(finished, further=[Deep(100, 0, RAW, kind_of_machine(1))])
     assert remark.is_remark
     assert remark.reason.startswith("22 of 22 stages")
 
@@ -60,7 +61,9 @@ def test_a_forgery_is_named(study: Path, finished: Path, forged: Tampering, requ
     root = json.loads((finished / "audit/root.json").read_bytes())["root"]
     if forged.by:
         assert verify_study(study) == []
-    options = {"--root": {"published_root": root}, "--deep": {"further": [Deep(100, 0, RAW)]}}.get(forged.by, {})
+    options = {"--root": {"published_root": root}, "--deep": {"further": [Deep(100, 0, RAW, kind_of_machine(1))]}}.get(
+        forged.by, {}
+    )
     found = [finding for finding in verify_study(study, **options) if not finding.is_remark]
     assert found
     assert (found[0].artifact, found[0].reason[: len(forged.reason)]) == (forged.artifact, forged.reason)

@@ -53,3 +53,19 @@ def test_a_finished_stage_is_accepted_and_not_trained_again(copy_of_finished) ->
     assert done.returncode == 0, done.stdout + done.stderr
     assert checkpoint.stat().st_mtime_ns == when
     assert project.hashes() == before
+
+
+def test_a_run_does_not_go_on_with_other_instructions(copy_of_finished) -> None:
+    """Under a cap that makes another kind of machine, a run that began without is refused; without it, it goes on."""
+    project = copy_of_finished
+    before = project.hashes()
+    folder = project.study / "runs/replay/s3-o0"
+    for name in ("stage-2.json", ".accepted/stage-2.json"):
+        (folder / name).unlink()
+    refused = project.snakemake(ATEN_CPU_CAPABILITY="default")
+    assert refused.returncode != 0
+    assert "a stage was trained on another kind of machine" in refused.stdout + refused.stderr
+    assert not (folder / "stage-2.json").exists()
+    done = project.snakemake()
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert project.hashes() == before

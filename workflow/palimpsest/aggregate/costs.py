@@ -23,6 +23,8 @@ SUMS = {
 EVALUATION = "flops_evaluation"
 # Of these the largest value at the end of a stage counts.
 LARGEST = ("parameters", "parameters_added", "method_bytes", "memory_bytes", "copies_bytes")
+# 1 if its stages were trained on several kinds of machine, which the plan allows or not; 0 otherwise.
+SEVERAL = "several_machines"
 
 
 def cost_of_run(stages: Sequence[Counted], flops_evaluation: int) -> Cost:
@@ -41,10 +43,10 @@ def cost_of_run(stages: Sequence[Counted], flops_evaluation: int) -> Cost:
 def summarise_costs(costs: Mapping[str, Iterable[Cost]], n_early_stopped: Mapping[str, int]) -> dict[str, list[Any]]:
     """Columns of the table `costs`: means over the runs of each method, and the largest of what they left.
 
-    All but `n` and `n_early_stopped` is null for a method without a complete run.
+    All but the counts of runs is null for a method without a complete run.
 
     Args:
-        costs: of the complete runs, by method.
+        costs: of the complete runs, by method, with `SEVERAL`.
         n_early_stopped: how many of these have a stage that stopped early, as the plan declares.
     """
     rows = [
@@ -58,4 +60,4 @@ def _row(method: str, costs: list[Cost]) -> dict[str, Any]:
     means = {f"{name}_mean": sum(cost[name] for cost in costs) / n if n else None for name in (*SUMS, EVALUATION)}
     largest = {name: max((cost[name] for cost in costs), default=None) for name in LARGEST}
     renamed = {f"{name}_max" if name.endswith("bytes") else name: value for name, value in largest.items()}
-    return {"method": method, "n": n, **means, **renamed}
+    return {"method": method, "n": n, f"n_{SEVERAL}": sum(cost[SEVERAL] for cost in costs), **means, **renamed}

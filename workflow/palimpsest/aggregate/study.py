@@ -10,11 +10,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from palimpsest.aggregate.costs import Cost, cost_of_run, summarise_costs
+from palimpsest.aggregate.costs import SEVERAL, Cost, cost_of_run, summarise_costs
 from palimpsest.aggregate.curves import Curve, held_out_curves, stream_curve, summarise_curves
 from palimpsest.aggregate.summary import summarise_matrix, summarise_metrics
 from palimpsest.core.artifact import Job
 from palimpsest.core.errors import ArtifactError
+from palimpsest.core.hashing import canonical_json
 from palimpsest.core.tables import TABLES
 
 
@@ -161,4 +162,5 @@ def _cost(job: Job, shard: Shard, unit: str) -> Cost:
             next="remove the run's outcome.parquet and start snakemake: what is missing is made again",
         )
     matrix = job.read_listed_footer(f"evaluation/{shard.method}/{unit}/matrix.parquet", shard.sha256)
-    return cost_of_run([record["counted"] for record in records], matrix["flops"])
+    machines = {canonical_json(record["machine"]) for record in records if record["counted"]}
+    return cost_of_run([record["counted"] for record in records], matrix["flops"]) | {SEVERAL: int(len(machines) > 1)}

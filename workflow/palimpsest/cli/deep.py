@@ -22,6 +22,7 @@ from palimpsest.core.progress import Track
 from palimpsest.core.streams import generator
 from palimpsest.core.tables import TABLES
 from palimpsest.plan.grid import Run
+from palimpsest.training.machine import Kind
 
 
 @dataclass(frozen=True)
@@ -32,11 +33,13 @@ class Deep:
         sample: how many stages, of all that were completed and whose parent's checkpoint is there.
         seed: which ones: nobody who prepares a study may know it beforehand.
         raw: the folder of raw files.
+        machine: the kind of this machine.
     """
 
     sample: int
     seed: int
     raw: Path
+    machine: Kind
 
     def __call__(self, chain: Chain, track: Track) -> Iterator[Finding]:
         """See `audit.verify.CHECKS`."""
@@ -45,7 +48,7 @@ class Deep:
         yield from _data(chain, self.raw)
         stages = list(self._chosen(chain))
         for run, record in track(stages, "training stages again"):
-            yield from _stage(chain, run, record)
+            yield from _stage(chain, run, record, self.machine)
         more = f"{len(stages)} of {len(list(_candidates(chain)))} stages were trained and evaluated again"
         yield Finding("runs", f"{more}; chosen by the seed {self.seed}", is_remark=True)
 
@@ -67,19 +70,17 @@ def _candidates(chain: Chain) -> Iterator[tuple[Run, dict[str, Any]]]:
                 yield run, chain.read_json(f"{path}.json")
 
 
-def _stage(chain: Chain, run: Run, record: dict[str, Any]) -> Iterator[Finding]:
-    from palimpsest.training.machine import kind_of_machine
+def _stage(chain: Chain, run: Run, record: dict[str, Any], machine: Kind) -> Iterator[Finding]:
     from palimpsest.training.rebuild import stage_made_again
 
     path = f"runs/{run.run}/stage-{record['stage']}.json"
-    here = kind_of_machine(run.spec["numerics"]["threads"])
-    if record["machine"] != here:
+    if record["machine"] != machine:
         reason = "its stage was trained on another kind of machine, which gives other bits: it was not trained again"
-        yield Finding(path, reason, str(record["machine"]), str(here), is_remark=True)
+        yield Finding(path, reason, str(record["machine"]), str(machine), is_remark=True)
         return
     try:
         job = _job(chain, run, "train", f"plan/code/{run.method}.json")
-        about = (run.run, run.spec, record["stage"], record["recording"])
+        about = (run.run, run.spec, record["stage"], record["recording"], machine)
         with stage_made_again(job, *about, lambda line: None) as (scratch, made):
             yield from _files(chain, run, record, made["files"])
             yield from _predictions(chain, run, record["stage"], scratch)

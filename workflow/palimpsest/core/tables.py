@@ -164,6 +164,7 @@ TABLES: dict[str, Table] = {
             method=_STRING,
             n=_SMALL,
             n_early_stopped=_SMALL,
+            n_several_machines=_SMALL,
             steps_mean=_FLOAT,
             flops_mean=_FLOAT,
             flops_forward_mean=_FLOAT,

@@ -124,6 +124,13 @@ class Numerics(Section):
     """What else decides the bytes of a result."""
 
     threads: PositiveInt = Field(1, description="Threads of one training job, whatever `snakemake -c` says.")
+    other_machines: Literal["refuse", "mark"] = Field(
+        "refuse",
+        description="What happens where a run would go on from a stage that another kind of machine (processor vendor, "
+        "instruction set, torch version) trained, which gives other bits: `refuse`, or go on and `mark` it in records "
+        "and report.",
+        examples=["refuse"],
+    )
     evaluation_batch_size: PositiveInt = Field(500, description="Test samples evaluated at once.", examples=[500])
 
 

@@ -96,6 +96,7 @@ def _content(study: Study, results: Results) -> dict[str, Any]:
         "root": study.root["root"],
         "chance": wording.chance(study),
         "cost_columns": COSTS,
+        "any_several_machines": any(row["n_several_machines"] for row in study.costs),
         "any_stopped_early": any(row["n_early_stopped"] for row in study.costs),
         "any_failed": any(row["n_failed_a"] or row["n_failed_b"] for row in study.comparisons),
         "glossary": _glossary(study, results),

@@ -8,16 +8,20 @@ from pathlib import Path
 Kind = dict[str, str | int]
 
 
-def kind_of_machine(threads: int) -> Kind:
+def kind_of_machine(threads: int, at_most: str = "avx2") -> Kind:
     """What decides the bits of a sum: processor vendor, instruction set in use, torch version, threads.
 
     Vector instructions are capped at AVX2 (`cli.numerics`), so processors of one vendor that have it are one kind.
+
+    Args:
+        threads: of one training job.
+        at_most: the cap, `avx2` or `default`: what every x86-64 processor has.
     """
     fields = _processor()
-    instructions = "avx2" if "avx2" in fields.get("flags", "").split() else "baseline"
+    has_avx2 = "avx2" in fields.get("flags", "").split()
     return {
         "vendor": fields.get("vendor_id", "unknown"),
-        "instructions": instructions,
+        "instructions": at_most if has_avx2 else "default",
         "torch": importlib.metadata.version("torch"),
         "threads": threads,
     }

@@ -15,14 +15,17 @@ from palimpsest.core.artifact import RECORDS, Job, record_path
 from palimpsest.core.attempts import Notes
 from palimpsest.core.errors import ArtifactError
 from palimpsest.plan.probing import Recording
+from palimpsest.training.machine import Kind
 from palimpsest.training.stages import Record, checkpoint_of, record_of, train_stages
 
 
-def rebuild_stage(job: Job, run: str, spec: dict[str, Any], number: int, say: Callable[[str], None]) -> dict[str, str]:
+def rebuild_stage(
+    job: Job, run: str, spec: dict[str, Any], number: int, machine: Kind, say: Callable[[str], None]
+) -> dict[str, str]:
     """Train one stage again from its parent's checkpoint and put its files in place.
 
     Args:
-        job, run, spec, number, say: as of `trained_again`.
+        job, run, spec, number, machine, say: as of `stage_made_again`.
 
     Returns:
         SHA-256 of each file, by its path in the study; all equal to the recorded ones.
@@ -37,7 +40,10 @@ def rebuild_stage(job: Job, run: str, spec: dict[str, Any], number: int, say: Ca
             job, record, "a stage of the run that has a record", "none", "run snakemake: it trains what is missing"
         )
     recorded = json.loads(record.read_bytes())
-    with stage_made_again(job, run, spec, number, recorded["recording"], say, within=job.study) as (scratch, made):
+    with stage_made_again(job, run, spec, number, recorded["recording"], machine, say, within=job.study) as (
+        scratch,
+        made,
+    ):
         if made["files"] != recorded["files"]:
             raise _error(
                 job,
@@ -59,13 +65,15 @@ def stage_made_again(
     spec: dict[str, Any],
     number: int,
     recording: Recording,
+    machine: Kind,
     say: Callable[[str], None],
     within: Path | None = None,
 ) -> Iterator[tuple[Job, Record]]:
     """Train one stage again from its parent's checkpoint, in a folder of its own that is there as long as the context.
 
     Args:
-        job, run, spec, number, say: as of `rebuild_stage`; the study is only read.
+        job, run, spec, machine, say: as of `training.stages.train_stages`; the study is only read.
+        number: the stage.
         recording: what is recorded beside the steps.
         within: where that folder is made; among the system's temporary ones if left out.
 
@@ -76,7 +84,9 @@ def stage_made_again(
     with tempfile.TemporaryDirectory(dir=within, prefix=".rebuild-") as place:
         scratch = replace(job, study=Path(place), parents=dict(job.parents))
         _prepare(job.study, scratch.study, f"runs/{run}", stage["parent"])
-        train_stages(scratch, run, spec, [number], recording, lambda stage: nullcontext(Notes()), lambda: "go", say)
+        train_stages(
+            scratch, run, spec, [number], recording, machine, lambda stage: nullcontext(Notes()), lambda: "go", say
+        )
         yield scratch, json.loads((scratch.study / record_of(f"runs/{run}", number)).read_bytes())
 
 

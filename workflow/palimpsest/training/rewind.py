@@ -7,6 +7,7 @@ from typing import Any
 
 from palimpsest.core.artifact import Job
 from palimpsest.core.errors import ArtifactError
+from palimpsest.training.machine import Kind
 from palimpsest.training.rebuild import stage_made_again
 from palimpsest.training.stages import checkpoint_of, read_record, record_of, require_same_run
 
@@ -18,6 +19,7 @@ def rewind_stage(
     spec: dict[str, Any],
     number: int,
     probes: dict[str, Any],
+    machine: Kind,
     say: Callable[[str], None],
 ) -> str:
     """Train a stage again, probed as asked, and keep the probes if it came to the recorded bytes.
@@ -28,7 +30,7 @@ def rewind_stage(
     Args:
         job: of the rule train; its specification is the run's.
         writer: the job of the rule rewind, which writes the probes.
-        run, spec, number, say: as of `training.rebuild.stage_made_again`.
+        run, spec, number, machine, say: as of `training.rebuild.stage_made_again`.
         probes: the section of a study that says when and on what; its schedule is `every`.
 
     Returns:
@@ -50,7 +52,7 @@ def rewind_stage(
             next="rewind a stage before it",
         )
     recording = {"probes": probes, "prequential": False}
-    with stage_made_again(job, run, spec, number, recording, say, within=job.study) as (scratch, made):
+    with stage_made_again(job, run, spec, number, recording, machine, say, within=job.study) as (scratch, made):
         require_same_run(job.study / record_of(folder, number), recorded["files"], made["files"])
         rows = scratch.read_table(f"{folder}/stage-{number}.probes.parquet", "probes")
     writer.parents.update(made["lineage"]["parents"])

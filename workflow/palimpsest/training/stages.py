@@ -3,7 +3,8 @@
 Snakemake deletes a job's declared outputs before it runs the job again. So of a stage only the record `stage-K.json` is
 declared; checkpoint and tables lie beside it, named in the record by hash, and a copy of the record is kept under
 `.accepted/`. A job that is started again takes over every stage whose copy still fits: same specification, program,
-environment, data and parent, same kind of machine, and every file as it was. Within a stage it goes on from the resume
+environment, data and parent, and every file as it was; one of another kind of machine is refused, or accepted and
+marked, as the plan says. Within a stage it goes on from the resume
 file (`training.resume`).
 
 Nothing here imports torch: a run that has ended, or is already there, costs no such start.
@@ -12,19 +13,21 @@ Nothing here imports torch: a run that has ended, or is already there, costs no 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
-from palimpsest.core.artifact import Job, write_atomically
+from palimpsest.core.artifact import Job, record_path, write_atomically
 from palimpsest.core.attempts import Notes
 from palimpsest.core.errors import ArtifactError
 from palimpsest.core.exclusive import hold
 from palimpsest.core.hashing import canonical_json, hash_file, hash_json
 from palimpsest.data.samples import FILES
 from palimpsest.plan.probing import RECORDED, Recording
-from palimpsest.training.machine import kind_of_machine
+from palimpsest.training.machine import Kind
 
 Record = dict[str, Any]
 Observe = Callable[[int], AbstractContextManager[Notes]]
@@ -38,6 +41,7 @@ def train_stages(
     spec: dict[str, Any],
     numbers: list[int],
     recording: Recording,
+    machine: Kind,
     observe: Observe,
     ask: Callable[[], str],
     say: Callable[[str], None],
@@ -50,6 +54,7 @@ def train_stages(
         spec: the run's specification (`plan.grid.complete_spec`).
         numbers: the stages, ascending; the parent of the first is there already, or it has none.
         recording: what is recorded beside the steps; a stage that recorded something else is trained again.
+        machine: the kind of this machine.
         observe: see `Observe`.
         ask: asked after every step, see `training.stage.Ask`.
         say: prints one line of progress.
@@ -60,11 +65,17 @@ def train_stages(
         for path in FILES:
             job.locate(path)
         for stage in (stage for stage in spec["stages"] if stage["stage"] in numbers):
-            _bring(job, run, spec, stage, recording, observe, ask, say)
+            _bring(job, run, spec, stage, recording, machine, observe, ask, say)
 
 
 def abandon_stages(
-    job: Job, run: str, spec: dict[str, Any], recording: Recording, reason: str, say: Callable[[str], None]
+    job: Job,
+    run: str,
+    spec: dict[str, Any],
+    recording: Recording,
+    machine: Kind,
+    reason: str,
+    say: Callable[[str], None],
 ) -> list[int]:
     """Record that a run's missing stages will not come, so that the study can be completed without it.
 
@@ -73,7 +84,7 @@ def abandon_stages(
 
     Args:
         job: of the rule train; its specification is the run's.
-        run, spec, recording, say: as of `train_stages`.
+        run, spec, recording, machine, say: as of `train_stages`.
         reason: why, in the user's words.
 
     Returns:
@@ -108,7 +119,7 @@ def abandon_stages(
                 "reason": f"infrastructure: {reason}",
                 "counted": {},
             }
-            _write_record(stage_job, folder, stage["stage"], spec, recording, outcome, files={})
+            _write_record(stage_job, folder, stage["stage"], machine, recording, outcome, files={})
             say(f"stage {stage['stage']}: given up")
     return [stage["stage"] for stage in missing]
 
@@ -147,6 +158,7 @@ def _bring(
     spec: dict[str, Any],
     stage: dict[str, Any],
     recording: Recording,
+    machine: Kind,
     observe: Observe,
     ask: Callable[[], str],
     say: Callable[[str], None],
@@ -156,13 +168,15 @@ def _bring(
     before = _parent(stage_job, folder, stage["parent"])
     if before is not None and before["status"] == "ended":
         outcome = {key: before[key] for key in ("status", "ended_in", "step", "reason")}
-        _write_record(stage_job, folder, number, spec, recording, outcome | {"counted": {}}, files={})
+        _write_record(stage_job, folder, number, machine, recording, outcome | {"counted": {}}, files={})
         say(f"stage {number}: the run ended in stage {before['ended_in']} ({before['reason']})")
         return
-    if before is not None:
-        _require_same_machine(stage_job, folder, before, spec)
-    expected = _frame(stage_job, number, spec, recording)
+    expected = _frame(stage_job, number, machine, recording)
     earlier = _kept(stage_job, folder, number, expected)
+    for found in (before, earlier):
+        if found is not None and found["counted"] and found["machine"] != machine:
+            _other_machine(stage_job, folder, found, machine, spec["numerics"]["other_machines"])
+            say(f"stage {found['stage']} was trained on another kind of machine, which the plan allows")
     if earlier is not None and earlier["recording"] == recording and _is_whole(stage_job, folder, earlier):
         stage_job.write_json(record_of(folder, number), earlier, kind="stage")
         _remove_resume_files(job.study / folder, number)
@@ -172,11 +186,41 @@ def _bring(
         from palimpsest.training.stage import train_one_stage
 
         key = hash_json(expected)
-        outcome, files = train_one_stage(stage_job, run, spec, stage, recording, key, ask, say, notes)
-        if earlier is not None:
-            require_same_run(stage_job.study / record_of(folder, number), earlier["files"], files)
-        _write_record(stage_job, folder, number, spec, recording, outcome, files)
+        comparable = earlier if earlier and earlier["machine"] == machine else None
+        with _earlier_kept(stage_job, folder, comparable) as compare:
+            outcome, files = train_one_stage(stage_job, run, spec, stage, recording, key, ask, say, notes)
+            compare(files)
+        _write_record(stage_job, folder, number, machine, recording, outcome, files)
         _remove_resume_files(job.study / folder, number)
+
+
+@contextmanager
+def _earlier_kept(job: Job, folder: str, earlier: Record | None) -> Iterator[Callable[[dict[str, str]], None]]:
+    """Keeps what a stage made before, as far as it is whole, until it is known that training it again makes the same.
+
+    Gives what compares new files with the earlier ones. A difference passes through as an error, and the earlier files
+    stand in their places again; so they do after a kill, once the stage was tried again.
+    """
+    if earlier is None:
+        yield lambda made: None
+        return
+    aside = job.study / folder / ".accepted" / f"stage-{earlier['stage']}.earlier"
+    whole = [name for name, digest in earlier["files"].items() if _is_file(job.study / folder / name, digest)]
+    pairs = {aside / name: job.study / folder / name for name in whole}
+    pairs |= {aside / f"{name}.json": record_path(job.study, f"{folder}/{name}") for name in whole}
+    aside.mkdir(exist_ok=True)
+    for kept, place in pairs.items():
+        if place.exists() and not kept.exists():
+            os.link(place, kept)
+    try:
+        yield lambda made: require_same_run(job.study / record_of(folder, earlier["stage"]), earlier["files"], made)
+    except ArtifactError:
+        for kept, place in pairs.items():
+            if kept.exists():
+                kept.replace(place)
+        aside.rmdir()
+        raise
+    shutil.rmtree(aside)
 
 
 def _remove_resume_files(folder: Path, number: int) -> None:
@@ -224,21 +268,21 @@ def require_same_run(where: Path, recorded: dict[str, str], made: dict[str, str]
         )
 
 
-def _require_same_machine(job: Job, folder: str, before: Record, spec: dict[str, Any]) -> None:
-    here = kind_of_machine(spec["numerics"]["threads"])
-    if before["machine"] != here:
+def _other_machine(job: Job, folder: str, found: Record, here: Kind, allowed: str) -> None:
+    """Refuse to go on from a stage that another kind of machine trained, unless the plan wants it marked."""
+    if allowed == "refuse":
         raise ArtifactError(
-            "the stage before was trained on another kind of machine",
-            where=str(job.study / record_of(folder, before["stage"])),
+            "a stage was trained on another kind of machine",
+            where=str(job.study / record_of(folder, found["stage"])),
             expected=f"the kind of this machine, {here}",
-            got=f"{before['machine']}",
-            next="go on where the run began, or remove its folder to train it here from the start",
+            got=f"{found['machine']}",
+            next="go on where the run began, or remove its folder to train it here from the start; a plan with "
+            "numerics.other_machines: mark goes on, and the report says so",
         )
 
 
-def _frame(job: Job, number: int, spec: dict[str, Any], recording: Recording) -> Record:
+def _frame(job: Job, number: int, machine: Kind, recording: Recording) -> Record:
     """What of a record is known before the stage is trained."""
-    machine = kind_of_machine(spec["numerics"]["threads"])
     return {"stage": number, "lineage": job.lineage(), "machine": machine, "recording": recording}
 
 
@@ -246,18 +290,19 @@ def _write_record(
     job: Job,
     folder: str,
     number: int,
-    spec: dict[str, Any],
+    machine: Kind,
     recording: Recording,
     outcome: Record,
     files: dict[str, str],
 ) -> None:
-    record = {**_frame(job, number, spec, recording), **outcome, "files": files}
+    record = {**_frame(job, number, machine, recording), **outcome, "files": files}
     write_atomically(job.study / folder / ".accepted" / f"stage-{number}.json", canonical_json(record))
     job.write_json(record_of(folder, number), record, kind="stage")
 
 
 def _kept(job: Job, folder: str, number: int, expected: Record) -> Record | None:
-    """The copy of a stage's record, if it is of this program, data and parent, whatever it recorded beside its steps.
+    """The copy of a stage's record, if it is of this program, data and parent, whatever it recorded beside its steps
+    and on whatever kind of machine.
 
     A stage that was given up recorded nothing and never will: it is as if that had been asked for.
     """
@@ -270,12 +315,15 @@ def _kept(job: Job, folder: str, number: int, expected: Record) -> Record | None
         return None
     if not isinstance(record, dict) or record.keys() < {*expected, "files"}:
         return None
-    if any(record[key] != value for key, value in expected.items() if key != "recording"):
+    if any(record[key] != value for key, value in expected.items() if key not in ("recording", "machine")):
         return None
     return record if record["files"] else record | {"recording": expected["recording"]}
 
 
 def _is_whole(job: Job, folder: str, record: Record) -> bool:
     """Whether all files that a record names are as they were."""
-    places = {job.study / folder / name: digest for name, digest in record["files"].items()}
-    return all(place.is_file() and hash_file(place) == digest for place, digest in places.items())
+    return all(_is_file(job.study / folder / name, digest) for name, digest in record["files"].items())
+
+
+def _is_file(place: Path, digest: str) -> bool:
+    return place.is_file() and hash_file(place) == digest

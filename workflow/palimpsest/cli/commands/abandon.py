@@ -17,11 +17,13 @@ def command(
     results: ResultsOption = Path("results"),
 ) -> None:
     """Record the outcome `infrastructure` for the missing stages of a run; it stays in every table as failed."""
+    from palimpsest.cli.numerics import pin_numerics
     from palimpsest.cli.one_run import open_run
     from palimpsest.training.stages import abandon_stages
 
     job, spec, recording = open_run(results, study, run)
-    given_up = abandon_stages(job, run, spec, recording, reason, lambda line: print(f"{run}: {line}"))
+    machine = pin_numerics(spec["numerics"]["threads"])
+    given_up = abandon_stages(job, run, spec, recording, machine, reason, lambda line: print(f"{run}: {line}"))
     print(
         f"{len(given_up)} stages given up; envs/run snakemake goes on" if given_up else "nothing is missing of this run"
     )

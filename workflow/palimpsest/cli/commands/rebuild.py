@@ -21,8 +21,8 @@ def command(
     from palimpsest.cli.one_run import open_run
 
     job, spec, _ = open_run(results, study, run)
-    pin_numerics(spec["numerics"]["threads"])
+    machine = pin_numerics(spec["numerics"]["threads"])
     from palimpsest.training.rebuild import rebuild_stage
 
-    for path, digest in rebuild_stage(job, run, spec, stage, lambda line: print(f"{run}: {line}")).items():
+    for path, digest in rebuild_stage(job, run, spec, stage, machine, lambda line: print(f"{run}: {line}")).items():
         print(f"{path}: sha256 {digest}, as recorded")

@@ -30,12 +30,12 @@ def command(
     from palimpsest.cli.one_run import open_run
 
     job, spec, _ = open_run(results, study, run)
-    pin_numerics(spec["numerics"]["threads"])
+    machine = pin_numerics(spec["numerics"]["threads"])
     from palimpsest.training.rewind import rewind_stage
 
     schedule = {"first_batches": None, "log": False, "every": every, "held_out_every": None}
     probes = {**schedule, "tasks": tasks, "split": split, "samples": samples}
     about = {"run": run, "stage": from_stage, "probes": probes}
     writer = replace(job, rule="rewind", parameters=about, parents=dict(job.parents))
-    path = rewind_stage(job, writer, run, spec, from_stage, probes, lambda line: print(f"{run}: {line}"))
+    path = rewind_stage(job, writer, run, spec, from_stage, probes, machine, lambda line: print(f"{run}: {line}"))
     print(f"{job.study / path}: the run came to the recorded bytes of stage {from_stage} again")

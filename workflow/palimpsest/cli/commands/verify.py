@@ -72,9 +72,8 @@ def _deep(study: Path, sample: int, seed: int | None, raw: Path):
     from palimpsest.cli.numerics import pin_numerics
 
     lock = study / "plan" / "lock.json"
-    if lock.is_file():
-        pin_numerics(json.loads(lock.read_bytes())["study"]["numerics"]["threads"])
-    return Deep(sample, secrets.randbits(32) if seed is None else seed, raw)
+    threads = json.loads(lock.read_bytes())["study"]["numerics"]["threads"] if lock.is_file() else 1
+    return Deep(sample, secrets.randbits(32) if seed is None else seed, raw, pin_numerics(threads))
 
 
 def _show(study: Path, findings: list, root: str | None, stated: str) -> None:

@@ -31,7 +31,7 @@ def command(
 
     pace = Pace(checkpoint_seconds)
     job = begin(study, "train", code, modules_of(shared))
-    pin_numerics(threads_of(shared))
+    machine = pin_numerics(threads_of(shared))
     numbers = [int(stage) for stage in stages.split(",")]
     for run_job, run, spec in each_run(job, method, shared, units):
 
@@ -39,7 +39,7 @@ def command(
             print(f"{run}: {line}", file=sys.stderr, flush=True)
 
         try:
-            train_stages(run_job, run, spec, numbers, json.loads(recording), Attempts(study, run), pace, say)
+            train_stages(run_job, run, spec, numbers, json.loads(recording), machine, Attempts(study, run), pace, say)
         except StoppedError as error:
             say(str(error))
             raise typer.Exit(pace.exit_code) from None
