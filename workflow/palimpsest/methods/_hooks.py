@@ -131,9 +131,10 @@ class Context:
     step: int = 0
     stage_step: int = 0
 
-    def stream(self, purpose: str) -> np.random.Generator:
-        """A fresh generator of the method's own stream for this step."""
-        return generator("method", *self.key, self.task or "", self.visit, self.step, purpose)
+    def stream(self, purpose: str, number: int | None = None) -> np.random.Generator:
+        """A fresh generator of the method's own stream for this step, or for what else a number counts in the stage."""
+        moment = self.step if number is None else number
+        return generator("method", *self.key, self.task or "", self.visit, moment, purpose)
 
     def outputs(self, inputs: torch.Tensor, tasks: torch.Tensor | None) -> torch.Tensor:
         """The model's outputs for stored inputs, `[batch, n_outputs]`; −∞ where the head has no such output."""

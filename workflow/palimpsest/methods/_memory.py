@@ -114,6 +114,14 @@ def draw(context: Context, memory: State, count: int, purpose: str = "draw") -> 
     return torch.from_numpy(drawn.astype(np.int64, copy=False))
 
 
+def next_of_pass(context: Context, memory: State, count: int) -> torch.Tensor:
+    """Places of the step's samples in shuffled passes over all stored ones; the last step of a pass may have fewer."""
+    stored = memory[STORED]
+    number, position = divmod(context.stage_step - 1, -(-stored // count))
+    shuffled = context.stream("pass", number).permutation(stored)
+    return torch.from_numpy(shuffled[position * count : (position + 1) * count])
+
+
 def take(context: Context, memory: State, chosen: torch.Tensor) -> Batch:
     """Stored samples in some places, as a batch that the run has met before."""
     labels, tasks = labels_and_tasks(context, memory, chosen)
