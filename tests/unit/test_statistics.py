@@ -7,6 +7,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+import numpy as np
 import pytest
 from scipy import stats
 
@@ -15,8 +16,12 @@ from palimpsest.aggregate.costs import EVALUATION, LARGEST, SUMS, summarise_cost
 from palimpsest.aggregate.summary import summarise_metrics
 from palimpsest.core.errors import StudyError
 from palimpsest.core.tables import TABLES
+from palimpsest.metrics._evaluate import declaration
 from palimpsest.metrics._run import write_metrics
 from palimpsest.plan.marks import no_marks
+from palimpsest.statistics.comparisons import compare
+from palimpsest.statistics.pairs import Pairs
+from palimpsest.statistics.plan import Analysis, Comparison
 
 ORDER = ("a", "b")
 UNITS = [f"s{seed}-o0" for seed in range(5)]
@@ -157,6 +162,23 @@ def test_secondary_comparisons_are_exploratory_when_failed_runs_could_turn_the_p
     study.run("replay/s4-o0", ORDER, [], outcome=ENDED)
     secondary = analyse(study, secondary=[{"name": "bwt", "metric": "backward_transfer"}])[1]
     assert not secondary["confirmatory"]
+
+
+def test_a_primary_one_that_failed_runs_could_turn_round_lets_no_secondary_one_confirm() -> None:
+    """Of 60 pairs, in 40 A failed: significant on the others and at best, and significant the other way at worst."""
+    wiggle = np.linspace(-0.01, 0.01, 60)
+    a, b = np.where(np.arange(60) < 20, 0.8, np.nan) + wiggle, np.full(60, 0.5)
+    failed, clusters = np.isnan(a), {"seed": range(60), "order": range(60)}
+    metric = declaration("average_accuracy")
+    turned = Pairs(metric, a, b, failed, failed & False, clusters, {}, None)
+    clear = Pairs(metric, 0.8 + wiggle, b, failed & False, failed & False, clusters, {}, None)
+    announced = [
+        Comparison(role, role, "a", "b", "average_accuracy", None, PROTOCOL, "two-sided")
+        for role in ("primary", "secondary")
+    ]
+    primary, secondary = compare(Analysis(0.05, None, tuple(announced)), [turned, clear])
+    assert "complete: better, worst for A: worse, best for A: better" in primary["reason"]
+    assert (secondary["verdict"], secondary["confirmatory"]) == ("better", False)
 
 
 def test_a_one_sided_verdict_that_failed_runs_could_turn_is_not_shown(study: MadeUpStudy) -> None:

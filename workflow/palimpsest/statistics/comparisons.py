@@ -48,7 +48,10 @@ def compare(analysis: Analysis, pairs: Sequence[Pairs]) -> list[dict[str, Any]]:
     Reference: Holm, A Simple Sequentially Rejective Multiple Test Procedure, Scandinavian Journal of Statistics 1979.
     """
     findings = {scenario: _findings(analysis, pairs, scenario) for scenario in SCENARIOS}
-    primary_rejects = all(findings[scenario][0].rejects(analysis.alpha) for scenario in SCENARIOS)
+    primary = [findings[scenario][0] for scenario in SCENARIOS]
+    # Scenarios that reject in opposite directions leave the primary comparison without a verdict: nothing was shown.
+    rejecting = [np.sign(found.test.mean) for found in primary if found.rejects(analysis.alpha)]
+    primary_rejects = len(rejecting) == len(primary) and len(set(rejecting)) == 1
     rows = []
     for at, comparison in enumerate(analysis.comparisons):
         by_scenario = {scenario: findings[scenario][at] for scenario in SCENARIOS}

@@ -73,7 +73,7 @@ def prediction_context(spec: dict[str, Any], stage: dict[str, Any], model: nn.Mo
     positions = task_positions(spec["tasks"])
     return Context(
         model=model,
-        hyperparameters=None,
+        hyperparameters=None,  # each part of the method gets its own
         facts=facts_of(spec["inputs"], spec["tasks"]),
         stage=stage["stage"],
         task=stage["task"],

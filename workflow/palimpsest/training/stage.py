@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -16,7 +17,6 @@ from palimpsest.core.artifact import Job
 from palimpsest.core.attempts import Notes
 from palimpsest.core.errors import StoppedError
 from palimpsest.data.samples import Data, read_samples
-from palimpsest.methods._declaration import facts_of
 from palimpsest.methods._hooks import Batch, Context
 from palimpsest.methods._method import Method, load_method
 from palimpsest.models._network import task_positions
@@ -28,7 +28,8 @@ from palimpsest.training.early_stop import EarlyStop
 from palimpsest.training.exact import be_exact
 from palimpsest.training.learner import Learner, fresh_learner, network_of, plain_network
 from palimpsest.training.loop import Trained, train_stage
-from palimpsest.training.outputs import task_of_output, visible_outputs
+from palimpsest.training.outputs import visible_outputs
+from palimpsest.training.predicting import prediction_context
 from palimpsest.training.recorder import Recorder
 from palimpsest.training.resume import Resume
 from palimpsest.training.unbounded import as_told
@@ -186,19 +187,9 @@ class _Samples:
 def _context(
     spec: dict[str, Any], stage: dict[str, Any], method: Method, learner: Learner, samples: _Samples
 ) -> Context:
-    positions = task_positions(spec["tasks"])
-    return Context(
-        model=learner.model,
-        hyperparameters=None,  # each part of the method gets its own
-        facts=facts_of(spec["inputs"], spec["tasks"]),
-        stage=stage["stage"],
-        task=stage["task"],
-        tasks=tuple(positions[task] for task in stage["tasks"]),
-        seen=tuple(positions[task] for task in earlier_tasks(spec["stages"], stage)),
-        visit=stage["visit"],
-        key=(spec["seed"], ",".join(spec["order"]), spec["method"]),
+    return replace(
+        prediction_context(spec, stage, learner.model),
         mask=visible_outputs(spec, stage, spec["training_mask"]),
-        task_of_output=task_of_output(spec),
         n_samples=len(samples),
         samples=samples,
         initial=lambda: network_of(spec, stage, method).state_dict(),
