@@ -12,7 +12,7 @@ import pytest
 from scipy import stats
 
 from made_up_study import PROTOCOL, MadeUpStudy
-from palimpsest.aggregate.costs import EVALUATION, LARGEST, SUMS, summarise_costs
+from palimpsest.aggregate.costs import EVALUATION, LARGEST, SEVERAL, SUMS, summarise_costs
 from palimpsest.aggregate.summary import summarise_metrics
 from palimpsest.core.errors import StudyError
 from palimpsest.core.tables import TABLES
@@ -284,7 +284,7 @@ def write_average_accuracy(study: MadeUpStudy, runs: list[str], null: Mapping[st
     job.write_table(
         "aggregate/summary.parquet", "summary", summarise_metrics(metrics, dict.fromkeys(methods, 0), factors)
     )
-    cost = dict.fromkeys((*SUMS, EVALUATION, *LARGEST), 8)
+    cost = dict.fromkeys((*SUMS, EVALUATION, *LARGEST, SEVERAL), 8)
     job.write_table(
         "aggregate/costs.parquet",
         "costs",

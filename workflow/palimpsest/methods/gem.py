@@ -72,9 +72,12 @@ def dual(rows: torch.Tensor, wanted: torch.Tensor, margin: float) -> np.ndarray:
         margin: γ.
 
     Returns:
-        `[n_tasks]` float64.
+        `[n_tasks]` float64; not numbers where the solver does not converge, which ends the run as numerical.
     """
     target = wanted + margin * rows.sum(dim=0)
     factor = torch.linalg.qr(torch.cat([rows, target[None]]).T, mode="r").R.numpy()
-    solution, _ = nnls(factor[:, :-1], -factor[:, -1])
+    try:
+        solution, _ = nnls(factor[:, :-1], -factor[:, -1])
+    except RuntimeError:  # it did not converge
+        return np.full(len(rows), np.nan)
     return solution + margin

@@ -58,7 +58,7 @@ def init(context: Context) -> State:
     """All weights of the backbone are free."""
     layers = isolation.weight_layers(context.model.backbone)
     owner = {
-        f"backbone.{name}.weight": torch.full_like(layer.weight, FREE, dtype=torch.uint8)
+        f"backbone.{name}.weight": torch.full_like(layer.weight, FREE, dtype=torch.int16)
         for name, layer in layers.items()
     }
     return {"owner": owner, "part_of_task": {}, "pruned": False, "kept": {}}
@@ -124,7 +124,7 @@ def prune(context: Context, state: State) -> State:
         magnitudes = weight.abs()[of_layer == FREE]
         released = int(context.hyperparameters.prune_fraction * len(magnitudes))
         # By rank, not by a threshold: equal magnitudes must not make the share larger.
-        belongs = torch.full((len(magnitudes),), context.stage, dtype=torch.uint8)
+        belongs = torch.full((len(magnitudes),), context.stage, dtype=torch.int16)
         belongs[magnitudes.argsort(stable=True)[:released]] = FREE
         owner[name] = of_layer.clone().masked_scatter_(of_layer == FREE, belongs)
         weight.masked_fill_(owner[name] == FREE, 0)

@@ -13,7 +13,7 @@ from palimpsest.metrics import METRICS
 from palimpsest.metrics._declaration import NO_BOUNDARIES, UNKNOWN, Inputs, Metric, without_gaps
 
 # Absent cells are tried out in groups, so that a run of 100 tasks needs megabytes and not gigabytes.
-__TRIALS_AT_ONCE = 256
+_TRIALS_AT_ONCE = 256
 # Values with which every formula is defined: 0.5, but for what must differ from it.
 _TRIAL = {"random_init": 0.25, "joint": 0.75}
 
@@ -152,8 +152,8 @@ def _tried(
     }
     for need in [need for need in needs(name) if need in arrays]:
         wanted = np.argwhere(which(arrays[need]))
-        for start in range(0, len(wanted), __TRIALS_AT_ONCE):
-            cells = wanted[start : start + __TRIALS_AT_ONCE]
+        for start in range(0, len(wanted), _TRIALS_AT_ONCE):
+            cells = wanted[start : start + _TRIALS_AT_ONCE]
             probes = np.full((len(cells), *arrays[need].shape), _TRIAL.get(need, 0.5))
             probes[(np.arange(len(cells)), *cells.T)] = np.nan
             outcomes = np.isnan(_call(name, {**complete, need: probes})).reshape(len(cells), -1)
