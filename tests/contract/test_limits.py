@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 
+import tiny
 from palimpsest.methods import METHODS
+from palimpsest.methods._declaration import ModelError, facts_of
+from palimpsest.methods._method import check_benchmark, load_method
 from palimpsest.plan.grid import REFERENCES
-from tiny import checkpoint, example, fresh_model, new_study, record, same_tensors, spec_of, train
+from tiny import checkpoint, evaluate, example, fresh_model, new_study, record, same_tensors, spec_of, train
 
 FIELDS = {name: METHODS.load(name, "").Hyperparameters.model_fields for name in METHODS.names()}
 DECLARED = {name: METHODS.load(name, "").DECLARATION for name in METHODS.names()}
@@ -111,3 +115,70 @@ def test_every_method_begins_with_the_same_weights(name):
     found = {key: own[name] for key, name in names.items() if name is not None}
     assert len(found) >= 4
     assert all(np.array_equal(found[key], shared[key]) for key in found)
+
+
+WALKS_LAYERS = {"hat", "pnn"}
+IMAGES = {
+    ("convnet", (28, 28)): {"channels": [2], "hidden": [8]},
+    ("convnet", (32, 32, 3)): {"channels": [2], "hidden": [8]},
+    ("resnet18_reduced", (28, 28)): {"width": 2},
+    ("resnet18_reduced", (32, 32, 3)): {"width": 2},
+}
+
+
+@pytest.fixture(scope="module", params=IMAGES, ids=lambda told: f"{told[0]}-{'x'.join(map(str, told[1]))}")
+def of_images(request, tmp_path_factory):
+    """A study of images, a network for them, and what the runs are told of the inputs."""
+    model, shape = request.param
+    facts = {**tiny.FACTS, "shape": list(shape), "sample_bytes": int(np.prod(shape))}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tiny, "SHAPE", shape)
+        study = new_study(tmp_path_factory.mktemp(model), dict.fromkeys(tiny.TASKS, 4), n_test=1)
+    return study, {"name": model, "options": IMAGES[request.param]}, facts
+
+
+@pytest.mark.parametrize("name", [name for name in FIELDS if name not in REFERENCES])
+def test_every_method_trains_networks_for_images(of_images, name):
+    """Two stages of a step each end with finite weights that moved; HAT and PNN refuse a residual network."""
+    study, model, facts = of_images
+    about = {"mask": "current", "protocol": "task_incremental", "head": "multi"}
+    told = example(METHODS.load(name, "").Hyperparameters)
+    if "buffer_bytes" in told:
+        told["buffer_bytes"] = 12 * (facts["sample_bytes"] + 64)
+    about = about if DECLARED[name].needs_task_identity else {}
+    spec = spec_of(name, told, stage_schedule=DECLARED[name].schedule, batch_size=8, epochs=1, **about)
+    spec = {**spec, "inputs": facts, "model": {**spec["model"], **model}}
+    known = {**facts_of(facts, tiny.TASKS), "model": {**spec["model"], "layered": model["name"] != "resnet18_reduced"}}
+    if name in WALKS_LAYERS and model["name"] == "resnet18_reduced":
+        with pytest.raises(ModelError):
+            check_benchmark(load_method(name, told, ""), known)
+        return
+    check_benchmark(load_method(name, told, ""), known)
+    run = f"{name}/s0-o0"
+    train(study, spec, run, [1, 2])
+    first, second = (checkpoint(study, stage, run)["model"] for stage in (1, 2))
+    assert all(bool(value.isfinite().all()) for value in second.values())
+    assert not same_tensors(first, second)
+
+
+@pytest.fixture(scope="module")
+def final_accuracy(study):
+    """Of a method with these hyperparameters: the share of all test samples that is right after the last stage."""
+
+    def measure(name: str, **told) -> float:
+        spec = spec_of(name, told, stage_schedule=DECLARED[name].schedule, epochs=30)
+        train(study, spec, f"{name}-whole/s0-o0")
+        evaluate(study, spec, f"{name}-whole/s0-o0")
+        rows = pq.read_table(study / f"evaluation/{name}-whole/s0-o0/matrix.parquet").to_pandas()
+        last = rows[(rows.stage == 3) & (rows.protocol == "class_incremental")]
+        return last.n_correct.sum() / last.n_total.sum()
+
+    return measure
+
+
+def test_a_memory_of_all_data_comes_near_to_cumulative_training(final_accuracy):
+    """Replay of everything stored at each step ends where training on all data so far does, far above finetune."""
+    cumulative, plain = final_accuracy("cumulative"), final_accuracy("finetune")
+    replayed = final_accuracy("replay", buffer_bytes=66 * 18, replayed=44)
+    assert plain < cumulative - 0.3
+    assert abs(replayed - cumulative) <= 0.1
