@@ -32,7 +32,7 @@ from tiny import (
 )
 
 NAMES = METHODS.names()
-COMPOSITIONS = ["replay+ewc", "ewc+replay", "derpp+si", "replay+gem"]
+COMPOSITIONS = ["replay+ewc", "ewc+replay", "derpp+si", "replay+gem", "icarl+si"]
 
 
 def stores_samples(name: str) -> bool:
