@@ -127,7 +127,7 @@ def packed(weights, owner, **about):
     layer = now.model.backbone.hidden1
     layer.weight = torch.nn.Parameter(torch.tensor(weights))
     name = "backbone.hidden1.weight"
-    state = {"owner": {name: torch.tensor(owner, dtype=torch.uint8)}, "part_of_task": {"0": 1}, "pruned": False}
+    state = {"owner": {name: torch.tensor(owner, dtype=torch.int16)}, "part_of_task": {"0": 1}, "pruned": False}
     return now, packnet.begin_task(now, state), name
 
 
