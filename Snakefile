@@ -24,6 +24,7 @@ rule all:
         # All that is declared: what is removed is made again, although the report is there.
         rules.plan.output,
         rules.data.output,
+        rules.manifest.output,
         rules.aggregate.output,
         rules.statistics.output,
         rules.audit.output,

@@ -65,12 +65,27 @@ def fabricate(study: Path, names: dict[str, str] | None = None) -> Job:
         "split_sha256": "cd" * 32,
     }
     job.write_table("data/samples.parquet", "samples", {key: [value] for key, value in sample.items()}, **about)
+    job.write_table("data/manifest/classes.parquet", "classes", _columns("classes", class_counts()))
+    leak = {"kind": "near", "split": "test", "other_split": "train", "tasks": "same", "n": 2}
+    job.write_table("data/manifest/duplicates.parquet", "duplicates", _columns("duplicates", [leak]))
+    tiers = [{"sample": n, "task": "t1", "tier": t, "because_of": 9} for n, t in enumerate(["strong", "weak"])]
+    job.write_table("data/manifest/tiers.parquet", "tiers", _columns("tiers", tiers))
     job.write_json("audit/root.json", {"root": "ef" * 32, "shards": {}}, "root")
     for name in ("replay", "ewc"):
         job.write_telemetry(
             f"telemetry/{naming[name]}/s0-o0.parquet", "telemetry", _columns("telemetry", telemetry(naming[name]))
         )
     return Job(study, "report", code="c" * 64, environment="e" * 64)
+
+
+def class_counts() -> Rows:
+    """Of each of two classes a task's training samples differ by one; of test samples there are as many."""
+    return [
+        {"task": task, "split": split, "label": label, "n": n + label * (split == "train")}
+        for task in TASKS
+        for split, n in (("train", 90), ("test", 50))
+        for label in (0, 1)
+    ]
 
 
 def telemetry(method: str) -> Rows:

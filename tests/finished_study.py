@@ -40,6 +40,7 @@ def finish(folder: Path, change: small_study.Change = references) -> Path:
         stage(study, "plan_code", f"plan/code/{name}.json", program=program)
     stage(study, "plan", lock=lock)
     stage(study, "data", benchmark=grid.benchmark)
+    stage(study, "manifest")
     for method in grid.methods:
         train(study, grid, method)
         shared, units = told(grid, method)

@@ -294,6 +294,12 @@ def edit_pixel(study: Path) -> None:
     relist(study)
 
 
+def raise_a_tier(study: Path) -> None:
+    """Call a clean test sample contaminated by the first training sample."""
+    edit(study, "data/manifest/tiers.parquet", 0, tier="confirmed", because_of=0)
+    relist(study)
+
+
 def edit_comparison(study: Path) -> None:
     edit(study, "statistics/comparisons.parquet", 0, p=0.001)
     relist(study)
@@ -332,6 +338,7 @@ KINDS = {
     "the runs": "plan/runs.parquet",
     "the samples": "data/samples.parquet",
     "the inputs": "data/inputs.npy",
+    "the tiers of contamination": "data/manifest/tiers.parquet",
     "a stage's record": f"runs/{RUN}/stage-2.json",
     "a checkpoint": f"runs/{RUN}/stage-2.safetensors",
     "a stage's steps": f"runs/{RUN}/stage-2.steps.parquet",
@@ -556,6 +563,20 @@ TAMPERINGS = [
         edit_pixel,
         "data/inputs.npy",
         "the input of sample 2948 is not the one that data/samples.parquet states",
+    ),
+    Tampering(
+        "the tier of contamination of a test sample",
+        LISTED,
+        raise_a_tier,
+        "data/manifest/tiers.parquet",
+        "its rows do not follow from its parents",
+    ),
+    Tampering(
+        "a count of duplicates",
+        LISTED,
+        lambda study: (edit(study, "data/manifest/duplicates.parquet", 0, n=7), relist(study)),
+        "data/manifest/duplicates.parquet",
+        "its rows do not follow from its parents",
     ),
     Tampering(
         "a p value",

@@ -23,6 +23,7 @@ rule audit:
     input:
         code=f"{STUDY}/plan/code/rules/audit.json",
         ledger=[f"{STUDY}/audit/ledger/{method}.parquet" for method in grid.methods],
+        manifest=[f"{STUDY}/data/manifest/{table}.parquet" for table in ("classes", "duplicates", "tiers")],
         lock=f"{STUDY}/plan/lock.json",
         runs=f"{STUDY}/plan/runs.parquet",
         statistics=[f"{STUDY}/statistics/{table}.parquet" for table in ("comparisons", "orders", "decisions")],

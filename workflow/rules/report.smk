@@ -3,6 +3,7 @@ rule report:
         code=f"{STUDY}/plan/code/rules/report.json",
         lock=f"{STUDY}/plan/lock.json",
         samples=f"{STUDY}/data/samples.parquet",
+        manifest=[f"{STUDY}/data/manifest/{table}.parquet" for table in ("classes", "duplicates", "tiers")],
         tables=[
             f"{STUDY}/aggregate/{table}.parquet"
             for table in ("metrics", "summary", "matrix", "costs", "curves", "failures")

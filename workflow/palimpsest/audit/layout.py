@@ -8,7 +8,8 @@ from functools import cache
 RULES = {
     "plan_code": r"plan/code/.+\.json",
     "plan": r"plan/[^/]+",
-    "data": r"data/.+",
+    "data": r"data/(?!manifest/).+",
+    "manifest": r"data/manifest/[^/]+\.parquet",
     "train": r"runs/[^/]+/[^/]+/stage-\d+\.[^/]+",
     "rewind": r"rewinds/[^/]+/[^/]+/stage-\d+\.[^/]+",
     "collect": r"runs/[^/]+/[^/]+/[^/.][^/]*\.parquet",

@@ -19,7 +19,7 @@ from palimpsest.plan.journal import read_journal
 from palimpsest.plan.lock import read_lock
 from palimpsest.plan.marks import marks, workflow_programs
 
-TAKEN = ("plan", "plan_code", "data", "train", "rewind", "collect", "evaluate")
+TAKEN = ("plan", "plan_code", "data", "manifest", "train", "rewind", "collect", "evaluate")
 """Rules whose artifacts are taken as they are."""
 CARRIED_OUT = ("metrics", "ledger", "aggregate", "statistics", "audit", "report")
 TELEMETRY = ("journal.jsonl", "publication.json")

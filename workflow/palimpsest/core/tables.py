@@ -52,6 +52,17 @@ TABLES: dict[str, Table] = {
             sha256=_STRING,
             duplicate_of=_INT,
         ),
+        _table("classes", "task split label", task=_STRING, split=_STRING, label=_SMALL, n=_INT),
+        _table(
+            "duplicates",
+            "kind split other_split tasks",
+            kind=_STRING,
+            split=_STRING,
+            other_split=_STRING,
+            tasks=_STRING,
+            n=_INT,
+        ),
+        _table("tiers", "sample", sample=_INT, task=_STRING, tier=_STRING, because_of=_INT),
         _table("moves", "task pixel", task=_STRING, pixel=_SMALL, source=_SMALL),
         _table(
             "steps",

@@ -19,7 +19,10 @@ from palimpsest.plan.schedule import stages
 
 METRICS = Catalog("palimpsest.metrics", "metric")
 REFERENCES = ("random_init", "isolated", "joint")
-RULES_OF_THE_STUDY = ("plan", "data", "collect", "metrics", "ledger", "aggregate", "statistics", "audit", "report")
+RULES_OF_THE_STUDY = (
+    *("plan", "data", "manifest", "collect", "metrics", "ledger"),
+    *("aggregate", "statistics", "audit", "report"),
+)
 FILES_OF_A_RUN = (
     "runs/{run}/steps.parquet",
     "runs/{run}/outcome.parquet",

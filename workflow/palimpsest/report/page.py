@@ -92,6 +92,7 @@ def _content(study: Study, results: Results) -> dict[str, Any]:
         "history": study.history,
         "sources": study.data["sources"],
         "duplicates": study.data["duplicates"],
+        "manifest": study.manifest,
         "split_sha256": study.data["split_sha256"],
         "root": study.root["root"],
         "chance": wording.chance(study),

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from palimpsest.core.artifact import Job
 from palimpsest.core.numbers import is_missing
 from palimpsest.report.history import read_history
+from palimpsest.report.manifest import read_manifest
 
 Row = dict[str, Any]
 # Number of a row in its table, from 0: beside its columns.
@@ -46,6 +47,7 @@ class Study:
         reasons: (method, protocol, metric) → why the metric is null, of the runs where it is.
         root: content of `audit/root.json`.
         data: footer of `data/samples.parquet`.
+        manifest: the data beside that: samples per class, duplicates, test samples by tier (`report.manifest`).
         history: when the plan was locked, amended and first used (`report.history`).
     """
 
@@ -60,6 +62,7 @@ class Study:
     reasons: dict[tuple[str, str, str], tuple[str, ...]]
     root: Row
     data: Row
+    manifest: Row
     history: Row
 
     @property
@@ -133,6 +136,7 @@ def read(job: Job) -> Study:
         reasons=_reasons(nulls),
         root=job.read_json("audit/root.json"),
         data=job.read_footer("data/samples.parquet"),
+        manifest=read_manifest(job),
         history=read_history(job.study, lock),
     )
 

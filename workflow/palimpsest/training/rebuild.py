@@ -14,6 +14,7 @@ from typing import Any
 from palimpsest.core.artifact import RECORDS, Job, record_path
 from palimpsest.core.attempts import Notes
 from palimpsest.core.errors import ArtifactError
+from palimpsest.data.samples import FILES
 from palimpsest.plan.probing import Recording
 from palimpsest.training.machine import Kind
 from palimpsest.training.stages import Record, checkpoint_of, record_of, train_stages
@@ -93,7 +94,7 @@ def stage_made_again(
 def _prepare(study: Path, scratch: Path, folder: str, parent: int | None) -> None:
     """What the stage reads, in a folder of its own: data and parent, with their records."""
     (scratch / "data").symlink_to((study / "data").resolve())
-    paths = [str(path.relative_to(study)) for path in (study / "data").iterdir()]
+    paths = list(FILES)
     if parent is not None:
         paths += [record_of(folder, parent), checkpoint_of(folder, parent)]
         (scratch / folder).mkdir(parents=True)

@@ -19,7 +19,7 @@ def check(chain: Chain, track: Track) -> Iterator[Finding]:
     """Carry out the stages of the analysis again, and compare what they make."""
     if chain.plan is None:
         return
-    for rehearsed in (_plan, _metrics, _aggregate, _statistics, _report):
+    for rehearsed in (_plan, _manifest, _metrics, _aggregate, _statistics, _report):
         yield from rehearsed(chain, track)
 
 
@@ -31,6 +31,12 @@ def _plan(chain: Chain, track: Track) -> Iterator[Finding]:
     paths = [path for path in chain.artifacts("plan") if path != "plan/lock.json"]
     yield from rehearsal.compare(paths, wrong_lock, lambda job: write_plan(job, chain.study / "plan/lock.json"))
     yield from rehearsal.remarks()
+
+
+def _manifest(chain: Chain, track: Track) -> Iterator[Finding]:
+    from palimpsest.core.manifest import write_manifest
+
+    yield from _whole(chain, track, "manifest", write_manifest)
 
 
 def _metrics(chain: Chain, track: Track) -> Iterator[Finding]:
