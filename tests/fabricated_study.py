@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from palimpsest.statistics.claims import Plasticity, judge_claim
 from palimpsest.statistics.decisions import candidates, decision_rows, quantities, read_claims, read_gates
 from palimpsest.statistics.evidence import evidence_level
 from palimpsest.statistics.gates import judge_gate
+from palimpsest.statistics.orders import FinalAccuracy, order_rows
 from palimpsest.statistics.plan import read_analysis
 
 N_TASKS, N_UNITS = 5, 5
@@ -49,6 +51,7 @@ def fabricate(study: Path, names: dict[str, str] | None = None) -> Job:
     _write(job, "aggregate/costs.parquet", "costs", [costs(name, naming[name]) for name in sorted(FINAL)])
     _write(job, "aggregate/curves.parquet", "curves", [row for name in FINAL for row in curves(name, naming[name])])
     _write(job, "statistics/comparisons.parquet", "comparisons", comparisons(naming))
+    _write(job, "statistics/orders.parquet", "orders", orders(naming))
     _write(job, "statistics/decisions.parquet", "decisions", decisions(naming))
     sample = {"dataset": "d", "split": "test", "sample": 0, "label": 0, "task": "t1", "input": 0}
     sample |= {"sha256": "0", "duplicate_of": 0}
@@ -132,6 +135,7 @@ def lock(naming: dict[str, str]) -> dict[str, Any]:
                     hypothesis("regularisation", ewc, finetune, "average_accuracy"),
                     hypothesis("forgetting", replay, ewc, "forgetting"),
                 ],
+                "exploratory": [hypothesis("curious", replay, ewc, "average_accuracy")],
                 "gates": [
                     {"gate": "rehearsal.ci_low > 0", "hard": True},
                     {"gate": "rehearsal.worst_task_change >= -0.02", "hard": False},
@@ -310,7 +314,26 @@ def comparisons(naming: dict[str, str]) -> Rows:
             "regularisation", "secondary", ewc, finetune, "average_accuracy", 0.013, 0.028, "inconclusive", 0.4
         ),
         _comparison("forgetting", "secondary", replay, ewc, "forgetting", -0.47, 0.05, "better", 0.0004),
+        {
+            **_comparison("curious", "exploratory", replay, ewc, "average_accuracy", 0.48, 0.05, "better", 0.0004),
+            **{"p_adjusted": 0.0004, "ci_simultaneous_low": None, "ci_simultaneous_high": None},
+            **{"confirmatory": False, "reason": "announced as exploratory"},
+        },
     ]
+
+
+def orders(naming: dict[str, str]) -> Rows:
+    """Made by the same function as a study's, of fabricated final accuracies: five orders with two seeds each."""
+    finals = []
+    for name in ("replay", "ewc", "finetune"):
+        draw = generator("fabricated", "orders", name)
+        for seed, order, task in itertools.product(range(2), range(N_UNITS), range(N_TASKS)):
+            position = (task - order) % N_TASKS + 1
+            value = min(1.0, max(0.0, FINAL[name] + 0.02 * (position - 3) + draw.normal(0, 0.02)))
+            finals.append(
+                FinalAccuracy(naming[name], "class_incremental", TASKS[task], seed, f"o{order}", position, value)
+            )
+    return order_rows(finals)
 
 
 def decisions(naming: dict[str, str]) -> Rows:

@@ -49,7 +49,7 @@ def test_the_page_renders_and_nothing_overflows(page, width, tmp_path):
     assert measured["heading"] == "Does rehearsal keep digits apart?"
     assert measured["wide"] == []
     assert measured["width"] <= width
-    assert len(measured["figures"]) == 11
+    assert len(measured["figures"]) == 12
     assert min(measured["figures"]) > 20
 
 

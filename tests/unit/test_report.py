@@ -24,7 +24,7 @@ from palimpsest.core.errors import ArtifactError
 from palimpsest.metrics import METRICS
 from palimpsest.metrics._describe import describe
 from palimpsest.plan.journal import append_to_journal
-from palimpsest.report import escape, figures, tables, wording
+from palimpsest.report import escape, figures, orders, tables, wording
 from palimpsest.report.build import build, build_costs
 from palimpsest.report.page import page
 from palimpsest.report.results import results
@@ -164,7 +164,8 @@ def test_figures_exist_in_both_kinds(job):
     folder = job.study / "report/figures"
     names = {path.stem for path in folder.iterdir()}
     recorded = {"learning", "stream", "held-out-new", "held-out-old", "held-out-all"}
-    assert names == {"forest", "stages", "scale", "matrix-ewc", "matrix-finetune", "matrix-replay", *recorded}
+    matrices = {"matrix-ewc", "matrix-finetune", "matrix-replay"}
+    assert names == {"forest", "stages", "positions", "scale", *matrices, *recorded}
     for name in names:
         ET.fromstring((folder / f"{name}.svg").read_bytes())
         assert (folder / f"{name}.pdf").read_bytes().startswith(b"%PDF")
@@ -428,3 +429,50 @@ def test_a_failed_run_is_named_with_stage_step_and_reason(html):
     assert "s4-o4" in table
     assert FAILURE in table
     assert ">141<" in table
+
+
+def test_exploratory_comparisons_stand_in_a_list_of_their_own(html):
+    """Not in the table of confirmatory ones, and without an adjusted p; and without any there is no such list."""
+    second, third = (html.index(f"<b>{name}.</b>") for name in ("Table 2", "Table 3"))
+    apart = html.index("<h3>Exploratory comparisons</h3>")
+    assert second < html.index('<th scope="row">forgetting<') < apart < html.index('<th scope="row">curious<') < third
+    assert html[apart:third].count('<th scope="row">') == 1
+    assert ("adjusted p" in html[second:apart], "adjusted p" in html[apart:third]) == (True, False)
+
+
+def test_a_study_without_exploratory_comparisons_and_orders_has_no_empty_parts(job):
+    study = read(job)
+    study.comparisons[:] = [row for row in study.comparisons if row["role"] != "exploratory"]
+    study.orders.clear()
+    names = ("forest", "stages", "scale")
+    text = page(study, results(study), {name: Markup() for name in names}, {}).decode()
+    assert "Exploratory" not in text
+    assert 'id="orders"' not in text
+    assert orders.drawing(study) is None
+
+
+def test_the_orders_of_a_method_are_shown_task_by_task_and_as_a_file(job, html):
+    """Disparity, its maximum and mean, the shares of variance, and how often the bootstrap covers."""
+    study = read(job)
+    section = html[html.index('<section id="orders"') : html.index('<section id="costs"')]
+    stored = {(row["by"], row["task"], row["level"]): row for row in study.orders_of("replay")}
+    (shown,) = re.findall(rf'id="orders-{stored["all", "t1", None]["row_number"]}".*?</tr>', section, re.DOTALL)
+    cells = re.findall(r'<td class="number">([^<]*)', shown)
+    assert cells[4] == numbers.percent(stored["all", "t1", None]["order_disparity"])
+    shares = [stored["variance", "t1", source]["variance_share"] for source in ("order", "seed", "rest")]
+    assert cells[5:] == [*(numbers.percent(share, 0) for share in shares), "10"]
+    highest, average = (numbers.percent(stored[by, None, None]["order_disparity"]) for by in ("maximum", "mean"))
+    text = visible(section)
+    assert f"replay: 5 orders of 2 seeds; disparity at most {highest}, on average {average} pp" in text
+    assert "the 95 % interval covered the true value in 39 % of studies" in text
+    table = rows((job.study / "report/tables/orders.csv").read_bytes())
+    assert len(table) == len(study.orders)
+    assert float(table[0]["mean (%)"]) == numbers.hundredfold(study.orders[0]["mean"])
+
+
+def test_the_position_curve_has_every_position(job):
+    """The mean over all tasks at each, in words too."""
+    study = read(job)
+    by_level = {row["level"]: row["mean"] for row in study.orders_of("ewc") if row["by"] == "any task by position"}
+    means = ", ".join(numbers.percent(by_level[str(position)]) for position in range(1, 6))
+    assert f"ewc: {means} percent." in orders.drawing(study).description

@@ -152,7 +152,7 @@ def test_every_named_element_of_the_page_is_the_row_that_it_prints(finished: Pat
     assert [name for name in names if name.endswith("matrix_summary-0")]
 
 
-@pytest.mark.parametrize("name", ["comparisons", "matrices", "stages", "costs", "curves"])
+@pytest.mark.parametrize("name", ["comparisons", "matrices", "stages", "costs", "curves", "orders"])
 def test_a_row_of_a_table_of_the_report_is_traced_to_the_row_that_it_prints(finished: Path, name: str) -> None:
     """Whose mean it shows."""
     path = f"report/tables/{name}.csv"

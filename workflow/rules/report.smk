@@ -8,7 +8,7 @@ rule report:
             f"{STUDY}/aggregate/{table}.parquet"
             for table in ("metrics", "summary", "matrix", "costs", "curves", "failures")
         ],
-        statistics=[f"{STUDY}/statistics/{table}.parquet" for table in ("comparisons", "decisions")],
+        statistics=[f"{STUDY}/statistics/{table}.parquet" for table in ("comparisons", "orders", "decisions")],
         root=f"{STUDY}/audit/root.json",
     output:
         f"{STUDY}/report/index.html",

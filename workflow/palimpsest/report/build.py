@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from palimpsest.core.artifact import Job
-from palimpsest.report import figures, recorded, tables
+from palimpsest.report import figures, orders, recorded, tables
 from palimpsest.report.costs import read_telemetry
 from palimpsest.report.escape import file_stems
 from palimpsest.report.figures import Drawing
@@ -42,6 +42,8 @@ def build_costs(job: Job) -> None:
 
 def _drawings(study: Study) -> dict[str, Drawing]:
     shown = {"forest": figures.forest(study), "stages": figures.stages(study), "scale": figures.scale()}
+    positions = orders.drawing(study)
+    shown |= {} if positions is None else {"positions": positions}
     return shown | recorded.drawings(study)
 
 
@@ -60,4 +62,5 @@ def _tables(study: Study, table: Results) -> dict[str, bytes]:
         "decisions.csv": tables.decisions_csv(study),
         "costs.csv": tables.costs_csv(study),
         "curves.csv": tables.curves_csv(study),
+        "orders.csv": tables.orders_csv(study),
     }

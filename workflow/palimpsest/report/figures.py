@@ -106,6 +106,11 @@ def over_samples(study: Study, curve: str, title: str) -> Drawing | None:
     return _lines(study, curves, "samples_seen", "samples seen", title) if any(curves.values()) else None
 
 
+def by_position(study: Study, curves: dict[str, list[Row]]) -> Drawing:
+    """Final accuracy on the task at each position."""
+    return _lines(study, curves, "position", "position of the task", "Final accuracy by the position of the task")
+
+
 def _lines(study: Study, curves: dict[str, list[Row]], x: str, x_label: str, title: str) -> Drawing:
     """A line for each method and reference, with a band of one standard deviation; in words the first and last point.
 
@@ -190,7 +195,7 @@ def _draw_interval(axes: Axes, height: float, row: Row) -> None:
         if not (low is None and high is None):
             axes.plot([place], [height], marker=marker, color=colour, markersize=6)
     marker = {"marker": "s" if primary else "o", "markersize": 6 if primary else 5, "gid": f"comparisons-{row[ROW]}"}
-    axes.plot([mean], [height], color=colour, **marker)
+    axes.plot([mean], [height], color=colour, **marker, **({"mfc": PAPER} if row["role"] == "exploratory" else {}))
 
 
 def _draw_lines(

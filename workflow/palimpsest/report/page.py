@@ -15,6 +15,7 @@ from palimpsest.report import wording
 from palimpsest.report.costs import costs
 from palimpsest.report.decisions import decisions
 from palimpsest.report.history import date
+from palimpsest.report.orders import orders
 from palimpsest.report.recorded import CURVE_METRICS, recorded
 from palimpsest.report.results import Results
 from palimpsest.report.study import COSTS, Row, Study
@@ -29,7 +30,7 @@ def page(study: Study, results: Results, svgs: Mapping[str, Markup], matrices: M
     Args:
         study: what was read.
         results: the results table.
-        svgs: the figures `forest`, `stages` and `scale`, ready to be put in.
+        svgs: the figures by name, ready to be put in.
         matrices: the accuracy matrix of each method.
     """
     content = _content(study, results)
@@ -72,6 +73,7 @@ def _render(name: str, **content: Any) -> bytes:
 
 def _content(study: Study, results: Results) -> dict[str, Any]:
     plan = study.plan
+    compared = [_comparison(row) for row in study.comparisons]
     primary = next((row for row in study.comparisons if row["role"] == "primary"), None)
     return {
         "study": study,
@@ -82,12 +84,15 @@ def _content(study: Study, results: Results) -> dict[str, Any]:
         "opening": wording.opening(study),
         "results": results,
         "primary": _comparison(primary) if primary else None,
-        "comparisons": [_comparison(row) for row in study.comparisons],
+        "comparisons": compared,
+        "confirmatory": [each for each in compared if each["row"]["role"] != "exploratory"],
+        "exploratory": [each for each in compared if each["row"]["role"] == "exploratory"],
         "hypotheses": [("primary", plan["analysis"]["primary"])]
         + [("secondary", secondary) for secondary in plan["analysis"]["secondary"]]
         + [("exploratory", exploratory) for exploratory in plan["analysis"].get("exploratory", [])],
         "decisions": decisions(study),
         "recorded": recorded(study),
+        "orders": orders(study),
         "power": study.lock.get("power"),
         "history": study.history,
         "sources": study.data["sources"],

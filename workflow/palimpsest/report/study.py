@@ -43,6 +43,7 @@ class Study:
         curves: rows of `aggregate/curves.parquet`.
         comparisons: rows of `statistics/comparisons.parquet`, in the order of the plan.
         failures: rows of `aggregate/failures.parquet`.
+        orders: rows of `statistics/orders.parquet`.
         decisions: rows of `statistics/decisions.parquet`.
         reasons: (method, protocol, metric) → why the metric is null, of the runs where it is.
         root: content of `audit/root.json`.
@@ -58,6 +59,7 @@ class Study:
     curves: list[Row]
     comparisons: list[Row]
     failures: list[Row]
+    orders: list[Row]
     decisions: list[Row]
     reasons: dict[tuple[str, str, str], tuple[str, ...]]
     root: Row
@@ -107,6 +109,10 @@ class Study:
             (row for row in rows if row["protocol"] in (None, self.protocol)), key=lambda row: row["samples_seen"]
         )
 
+    def orders_of(self, method: str) -> list[Row]:
+        """What the order changes for a method, under the study's own protocol."""
+        return [row for row in self.orders if (row["method"], row["protocol"]) == (method, self.protocol)]
+
     def _summaries(self, method: str, protocol: str, metric: str) -> Iterable[Row]:
         key = (method, protocol, metric)
         rows = (row for row in self.summary if (row["method"], row["protocol"], row["metric"]) == key)
@@ -132,6 +138,7 @@ def read(job: Job) -> Study:
         curves=job.read_table("aggregate/curves.parquet", "curves").to_pylist(),
         comparisons=_in_order_of_plan(comparisons, lock),
         failures=_numbered(job.read_table("aggregate/failures.parquet", "failures")),
+        orders=_numbered(job.read_table("statistics/orders.parquet", "orders")),
         decisions=_numbered(job.read_table("statistics/decisions.parquet", "decisions")),
         reasons=_reasons(nulls),
         root=job.read_json("audit/root.json"),

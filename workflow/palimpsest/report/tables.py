@@ -91,8 +91,11 @@ def comparisons_tex(comparisons: Sequence[Row]) -> bytes:
     """Comparisons as printed, the primary one first."""
     headings = ["comparison", "A", "B", "quantity", "verdict", "A − B, pp", "interval, pp", "p", "adjusted p", "n"]
     rows = [_comparison_texts(row) for row in comparisons]
-    blocks = [[text for row, text in rows if row["role"] == "primary"], [t for r, t in rows if r["role"] != "primary"]]
+    roles = ("primary", "secondary", "exploratory")
+    blocks = [[text for row, text in rows if row["role"] == role] for role in roles]
     caption = "Paired comparisons: mean difference A − B in percentage points with its interval."
+    if blocks[2]:
+        caption += " The last block is exploratory: its p are not adjusted, and it confirms nothing."
     return latex_table(headings, blocks, caption, n_text_columns=5)
 
 
@@ -139,6 +142,25 @@ def curves_csv(study: Study) -> bytes:
     ]
     headings = ["method", "protocol", "curve", "batch", "samples_seen", "n", "mean (%)", "sd (percentage points)"]
     return csv_bytes(headings, [*learning, *over_samples])
+
+
+def orders_csv(study: Study) -> bytes:
+    """Final accuracy by task, order and position, under every protocol: see `statistics.orders`."""
+    about = ("method", "protocol", "by", "task", "level", "n", "n_orders", "n_seeds", "df")
+    percents = ("mean", "quantile_low", "quantile_high", "worst", "worst_quantile_low", "worst_quantile_high")
+    percents += ("variance_share",)
+    differences = ("sd", "order_disparity")
+    headings = [*about, *(f"{name} (%)" for name in percents)]
+    headings += [f"{name} (percentage points)" for name in differences]
+    rows = (
+        [
+            *(_number(row[name]) for name in about),
+            *(hundredfold(row[name]) for name in (*percents, *differences)),
+            *(_number(row[name]) for name in ("variance", "note", "missing")),
+        ]
+        for row in study.orders
+    )
+    return csv_bytes([*headings, "variance (of fractions)", "note", "missing"], rows)
 
 
 def _point(row: Row) -> list[Cell]:

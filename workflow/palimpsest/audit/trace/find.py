@@ -21,6 +21,7 @@ TABLE_OF = {
     "curves": "aggregate/curves.parquet",
     "failures": "aggregate/failures.parquet",
     "comparisons": "statistics/comparisons.parquet",
+    "orders": "statistics/orders.parquet",
     "decisions": "statistics/decisions.parquet",
 }
 """Where the tables lie whose rows the report shows; its elements have the ids `NAME-ROW`."""
@@ -33,6 +34,7 @@ TABLE_OF_CSV = {
     "decisions.csv": "decisions",
     "costs.csv": "costs",
     "curves.csv": "curves",
+    "orders.csv": "orders",
 }
 _RESULTS = "results.csv"
 _ELEMENT = re.compile(r"(?:.*-)?(" + "|".join(TABLE_OF) + r")-(\d+)")
