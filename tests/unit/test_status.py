@@ -97,14 +97,14 @@ def test_a_failed_attempt_is_failed(tmp_path, grid):
     """The last attempt broke off with an exception: failed, with its text."""
     attempts(tmp_path, started(1), {"event": "ended", "stage": 1, "attempt": "a", "outcome": "failed: OSError: full"})
     cell = state(tmp_path, grid)
-    assert (cell.state, cell.reason) == ("failed", "stage 1: failed: OSError: full")
+    assert (cell.state, cell.reason) == ("failed", "stage 1: failed: OSError: full, attempts: 1")
 
 
 def test_an_attempt_without_an_end_was_killed(tmp_path, grid):
-    """The last attempt began and never ended, and nobody holds the lock: killed."""
+    """The last attempt began and never ended, and nobody holds the lock: killed, with the attempts at that stage."""
     stages(tmp_path, 1)
-    attempts(tmp_path, started(1), finished(1, 2.0), started(2, "b"))
-    assert state(tmp_path, grid).reason == "stage 2: killed"
+    attempts(tmp_path, started(1), finished(1, 2.0), started(2, "b"), started(2, "c"))
+    assert state(tmp_path, grid).reason == "stage 2: killed, attempts: 2"
 
 
 def test_a_later_success_clears_a_failure(tmp_path, grid):

@@ -80,11 +80,12 @@ def _cell(folder: Path, run: Run) -> Cell:
 
 
 def _failure(attempts: list[dict[str, Any]]) -> str | None:
-    """How the last attempt broke off, or null where it finished or there is none."""
-    if not attempts:
+    """How the last attempt broke off, and which it was of its stage; null where it finished or there is none."""
+    if not attempts or attempts[-1]["outcome"] == "finished":
         return None
     last = attempts[-1]
-    return None if last["outcome"] == "finished" else f"stage {last['stage']}: {last['outcome']}"
+    n_attempts = sum(attempt["stage"] == last["stage"] for attempt in attempts)
+    return f"stage {last['stage']}: {last['outcome']}, attempts: {n_attempts}"
 
 
 def _read(path: Path) -> dict[str, Any] | None:
