@@ -1,4 +1,4 @@
-"""A run that the infrastructure kills each time it is started, in a stream that is watched; and the same stream unwatched."""
+"""A run that is killed each time it is started, in a stream that is watched; and the same stream unwatched."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Story:
 
 
 def test_a_killed_run_is_tried_again_as_often_as_the_plan_says(story: Story) -> None:
-    """One attempt and two retries, each killed by a signal; the workflow then fails, and status names run and reason."""
+    """One attempt and two retries, each killed by a signal; the workflow then fails, and status names the run."""
     assert story.first.returncode != 0
     attempts = read_attempts(story.project.study, DOOMED)
     assert [(a["stage"], a["outcome"]) for a in attempts] == [(1, "killed")] * (1 + RETRIES)
