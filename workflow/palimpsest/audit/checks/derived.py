@@ -34,8 +34,10 @@ def _plan(chain: Chain, track: Track) -> Iterator[Finding]:
 
 
 def _manifest(chain: Chain, track: Track) -> Iterator[Finding]:
-    from palimpsest.core.manifest import write_manifest
+    from palimpsest.core.manifest import INPUTS, write_manifest
 
+    if part_of(INPUTS) in chain.left_out:
+        return
     yield from _whole(chain, track, "manifest", write_manifest)
 
 
